@@ -3,7 +3,6 @@
 #pragma once
 
 #include <exception>
-#include <source_location>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -57,10 +56,12 @@ class Context {
 /// A message with the place it was written at; converts from a literal so that call sites stay short.
 struct Site {
   const char* message;
-  std::source_location at;
+  const char* file;
+  int line;
+  // Not std::source_location, which clang 14 does not have.
   // NOLINTNEXTLINE(google-explicit-constructor): the conversion is the purpose.
-  Site(const char* m, std::source_location l = std::source_location::current())
-      : message(m), at(l) {}
+  Site(const char* m, const char* f = __builtin_FILE(), int l = __builtin_LINE())
+      : message(m), file(f), line(l) {}
 };
 
 namespace detail {
@@ -72,7 +73,7 @@ template <class... A>
   out << site.message;
   ((out << ' ' << a), ...);
   // A wrong use is explained by its message; the source line helps only with the rest.
-  if (kind != ErrorKind::usage) out << " (" << site.at.file_name() << ':' << site.at.line() << ')';
+  if (kind != ErrorKind::usage) out << " (" << site.file << ':' << site.line << ')';
   throw Error(kind, out.str());
 }
 
