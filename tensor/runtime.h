@@ -1,0 +1,72 @@
+// What a rank computes with: its device, allocator, threads and instruction set. Every tensor's
+// storage holds it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "tensor/allocator.h"
+#include "tensor/device.h"
+#include "tensor/isa.h"
+#include "tensor/thread_pool.h"
+
+namespace sherd {
+
+struct RuntimeOptions {
+  Device device = kCpu;
+  int threads = 1;                        ///< of this rank, the caller included
+  std::optional<Isa> isa = std::nullopt;  ///< none: the best of this machine
+  int64_t memory_limit = 0;               ///< bytes; 0: none
+};
+
+class Runtime;
+using RuntimePtr = std::shared_ptr<Runtime>;
+
+/// Used by one thread, the rank's, but for the allocator, which is thread-safe.
+class Runtime {
+ public:
+  explicit Runtime(const RuntimeOptions& options)
+      : device_(options.device),
+        isa_(options.isa.value_or(best_isa())),
+        allocator_(make_allocator(options.device, options.memory_limit)),
+        pool_(options.device.is_meta() ? 1 : options.threads) {}
+
+  static RuntimePtr create(const RuntimeOptions& options = {}) {
+    return std::make_shared<Runtime>(options);
+  }
+
+  Device device() const { return device_; }
+  Isa isa() const { return isa_; }
+  Allocator& allocator() { return *allocator_; }
+  ThreadPool& pool() { return pool_; }
+  /// The category of new tensors; see CategoryScope.
+  Category category() const { return category_; }
+
+ private:
+  friend class CategoryScope;
+
+  const Device device_;
+  const Isa isa_;
+  const std::unique_ptr<Allocator> allocator_;
+  ThreadPool pool_;
+  Category category_ = Category::other;
+};
+
+/// New tensors of `runtime` count in `category` while this lives.
+class CategoryScope {
+ public:
+  CategoryScope(Runtime& runtime, Category category)
+      : runtime_(runtime), before_(runtime.category_) {
+    runtime.category_ = category;
+  }
+  ~CategoryScope() { runtime_.category_ = before_; }
+  CategoryScope(const CategoryScope&) = delete;
+  CategoryScope& operator=(const CategoryScope&) = delete;
+
+ private:
+  Runtime& runtime_;
+  const Category before_;
+};
+
+}  // namespace sherd

@@ -1,0 +1,61 @@
+// Storage: bytes that can be released and come back while every view of them lives on.
+// Invariant: a view never sees other bytes than its storage's; reading released bytes throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tensor/runtime.h"
+
+namespace sherd {
+
+/// Used by the rank's thread; allocate and release may be called from a stream's worker that
+/// borrowed it.
+class Storage {
+ public:
+  /// `bytes` of `runtime`'s device, allocated at once. `owner` names it in errors
+  /// ("blocks.3.mlp.up.weight").
+  Storage(RuntimePtr runtime, size_t bytes, Category category, std::string owner);
+  /// Foreign memory: `data` stays valid as long as `keep_alive` lives. It is not counted, and never
+  /// released.
+  Storage(RuntimePtr runtime, void* data, size_t bytes, std::shared_ptr<void> keep_alive,
+          std::string owner);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  /// Gets the bytes back, uninitialised; nothing happens when they are here.
+  void allocate();
+  /// Gives the bytes back to the allocator; nothing happens when they are gone. Throws usage on
+  /// foreign memory.
+  void release();
+  bool resident() const { return resident_; }
+
+  /// Throws usage, naming the owner, when the bytes are released. nullptr on meta.
+  std::byte* data() const;
+  size_t bytes() const { return bytes_; }
+  const RuntimePtr& runtime() const { return runtime_; }
+  Category category() const { return category_; }
+  void recategorize(Category category);
+  const std::string& owner() const { return owner_; }
+  void set_owner(std::string owner) { owner_ = std::move(owner); }
+
+  /// Counts in-place writes: what autograd saved is checked against it.
+  uint64_t version() const { return version_; }
+  void bump_version() { ++version_; }
+
+ private:
+  const RuntimePtr runtime_;
+  const size_t bytes_;
+  Category category_;
+  std::string owner_;
+  std::shared_ptr<void> keep_alive_;
+  std::byte* data_ = nullptr;
+  bool foreign_ = false;
+  bool resident_ = false;
+  uint64_t version_ = 0;
+};
+
+}  // namespace sherd

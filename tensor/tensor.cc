@@ -1,0 +1,162 @@
+#include "tensor/tensor.h"
+
+#include <utility>
+
+#include "tensor/kernels/copy.h"
+#include "tensor/kernels/fill.h"
+
+namespace sherd {
+
+Tensor Tensor::empty(const RuntimePtr& runtime, const Shape& shape, DType dtype,
+                     std::string owner) {
+  for (const int64_t d : shape) check(d >= 0, "a dim is negative:", shape);
+  Tensor t;
+  const auto bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  t.storage_ = std::make_shared<Storage>(runtime, bytes, runtime->category(), std::move(owner));
+  t.shape_ = shape;
+  t.strides_ = shape.contiguous_strides();
+  t.dtype_ = dtype;
+  return t;
+}
+
+Tensor Tensor::zeros(const RuntimePtr& runtime, const Shape& shape, DType dtype) {
+  return full(runtime, shape, 0, dtype);
+}
+
+Tensor Tensor::full(const RuntimePtr& runtime, const Shape& shape, double value, DType dtype) {
+  Tensor t = empty(runtime, shape, dtype);
+  t.fill(value);
+  return t;
+}
+
+Tensor Tensor::over(const RuntimePtr& runtime, const Shape& shape, DType dtype, void* data,
+                    std::shared_ptr<void> keep_alive, std::string owner) {
+  Tensor t;
+  const auto bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  t.storage_ =
+      std::make_shared<Storage>(runtime, data, bytes, std::move(keep_alive), std::move(owner));
+  t.shape_ = shape;
+  t.strides_ = shape.contiguous_strides();
+  t.dtype_ = dtype;
+  return t;
+}
+
+bool Tensor::is_contiguous() const {
+  int64_t expected = 1;
+  for (int i = dims() - 1; i >= 0; --i) {
+    if (shape_[i] != 1 && strides_[i] != expected) return numel() == 0;
+    expected *= shape_[i];
+  }
+  return true;
+}
+
+bool Tensor::owns_all_bytes() const {
+  return storage_.use_count() == 1 && is_contiguous() &&
+         static_cast<size_t>(numel()) * size_of(dtype_) == storage_->bytes();
+}
+
+void* Tensor::raw() const {
+  check(storage_ != nullptr, "this tensor is an empty handle");
+  std::byte* bytes = storage_->data();
+  return bytes == nullptr ? nullptr : bytes + static_cast<size_t>(offset_) * size_of(dtype_);
+}
+
+double Tensor::item() const {
+  check(numel() == 1, "item() wants one element, the tensor is", shape_);
+  return to_vector<double>()[0];
+}
+
+Tensor Tensor::view(const Shape& shape) const {
+  check(is_contiguous(), "view wants a contiguous tensor; call contiguous() first:", shape_,
+        "strides", strides_);
+  Shape to = shape;
+  int64_t known = 1;
+  int open = -1;
+  for (int i = 0; i < to.size(); ++i) {
+    if (to[i] == -1 && open < 0)
+      open = i;
+    else
+      known *= to[i];
+  }
+  if (open >= 0) to[open] = known == 0 ? 0 : numel() / known;
+  check(to.numel() == numel(), "view has another number of elements:", shape_, "as", shape);
+  Tensor t = *this;
+  t.shape_ = to;
+  t.strides_ = to.contiguous_strides();
+  return t;
+}
+
+Tensor Tensor::permute(std::initializer_list<int> order) const {
+  check(static_cast<int>(order.size()) == dims(), "permute wants each dim of", shape_, "once");
+  Tensor t = *this;
+  unsigned seen = 0;
+  int i = 0;
+  for (const int dim : order) {
+    const int d = shape_.resolve(dim);
+    check((seen & (1u << d)) == 0, "permute names a dim twice:", d);
+    seen |= 1u << d;
+    t.shape_[i] = shape_[d];
+    t.strides_[i] = strides_[d];
+    ++i;
+  }
+  return t;
+}
+
+Tensor Tensor::transpose(int a, int b) const {
+  a = shape_.resolve(a);
+  b = shape_.resolve(b);
+  Tensor t = *this;
+  std::swap(t.shape_[a], t.shape_[b]);
+  std::swap(t.strides_[a], t.strides_[b]);
+  return t;
+}
+
+Tensor Tensor::slice(int dim, int64_t begin, int64_t end) const {
+  dim = shape_.resolve(dim);
+  check(begin >= 0 && begin <= end && end <= shape_[dim], "slice is out of range:", begin, "to",
+        end, "of dim", dim, "of", shape_);
+  Tensor t = *this;
+  t.offset_ += begin * strides_[dim];
+  t.shape_[dim] = end - begin;
+  return t;
+}
+
+Tensor Tensor::expand(const Shape& shape) const {
+  check(broadcast(shape_, shape) == shape, "cannot expand", shape_, "to", shape);
+  Tensor t = *this;
+  t.shape_ = shape;
+  t.strides_ = shape.contiguous_strides();
+  const int extra = shape.size() - dims();
+  for (int i = 0; i < shape.size(); ++i)
+    t.strides_[i] = i < extra || shape_[i - extra] == 1 ? 0 : strides_[i - extra];
+  return t;
+}
+
+Tensor Tensor::clone() const {
+  Tensor t = empty(runtime(), shape_, dtype_);
+  copy(*this, t);
+  return t;
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(DType dtype) const {
+  if (dtype == dtype_) return *this;
+  Tensor t = empty(runtime(), shape_, dtype);
+  copy(*this, t);
+  return t;
+}
+
+void Tensor::copy_from(const Tensor& source) const {
+  copy(source.shape() == shape_ ? source : source.expand(shape_), *this);
+  storage_->bump_version();
+}
+
+void Tensor::fill(double value) const {
+  sherd::fill(*this, value);
+  storage_->bump_version();
+}
+
+std::string describe(const Tensor& t) { return detail::concat(t.dtype(), ' ', t.shape()); }
+
+}  // namespace sherd

@@ -1,0 +1,127 @@
+#include "tensor/tensor.h"
+
+#include <cmath>
+#include <limits>
+
+#include "third_party/catch2/test.h"
+
+namespace sherd {
+namespace {
+
+using Floats = std::vector<float>;
+
+TEST_CASE("views share bytes and keep row-major meaning") {
+  const auto rt = Runtime::create();
+  const Tensor t = Tensor::from<float>(rt, {2, 3}, Floats{0, 1, 2, 3, 4, 5});
+  CHECK(t.transpose(0, 1).to_vector<float>() == Floats{0, 3, 1, 4, 2, 5});
+  CHECK(t.slice(1, 1, 3).to_vector<float>() == Floats{1, 2, 4, 5});
+  CHECK(t.view({3, -1}).shape() == Shape{3, 2});
+  CHECK(t.slice(0, 1, 2).expand({2, 1, 3}).to_vector<float>() == Floats{3, 4, 5, 3, 4, 5});
+  CHECK(t.permute({1, 0}).contiguous().to_vector<float>() == Floats{0, 3, 1, 4, 2, 5});
+  t.slice(1, 0, 1).fill(9);
+  CHECK(t.to_vector<float>() == Floats{9, 1, 2, 9, 4, 5});
+  CHECK(t.transpose(0, 1).data<float>() == t.data<float>());
+  CHECK_THROWS_WITH(t.transpose(0, 1).view({6}), Catch::Contains("contiguous"));
+  CHECK_THROWS_WITH(t.view({4}), Catch::Contains("number of elements"));
+  CHECK_THROWS_WITH(t.data<double>(), Catch::Contains("another dtype"));
+  CHECK_THROWS_WITH(t.slice(1, 2, 4), Catch::Contains("out of range"));
+}
+
+TEST_CASE("scalars and empty tensors are tensors") {
+  const auto rt = Runtime::create();
+  CHECK(Tensor::full(rt, {}, 2.5).item() == 2.5);
+  const Tensor none = Tensor::zeros(rt, {0, 4});
+  CHECK(none.numel() == 0);
+  CHECK(none.clone().to_vector<float>().empty());
+  CHECK(none.view({4, 0}).shape() == Shape{4, 0});
+}
+
+TEST_CASE("dtypes convert and round to nearest even") {
+  const auto rt = Runtime::create({.threads = 2});
+  std::vector<float> x(1000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 100;
+  const float inf = std::numeric_limits<float>::infinity();
+  x[7] = inf, x[8] = -inf, x[9] = 0.0f, x[10] = 1e-40f, x[11] = 3.4e38f;
+  const Tensor t = Tensor::from<float>(rt, {1000}, x);
+  const auto b = t.to(DType::bf16).to_vector<bf16>();
+  const auto h = t.to(DType::f16).to_vector<f16>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    INFO(i);
+    CHECK(b[i].bits == bf16(x[i]).bits);
+    CHECK(h[i].bits == f16(x[i]).bits);
+  }
+  CHECK(bf16(1.00390625f).bits == 0x3f80);  // halfway: to even
+  CHECK(bf16(1.01171875f).bits == 0x3f82);
+  CHECK(std::isnan(static_cast<float>(bf16(std::nanf("")))));
+  const float nan = std::nanf("");
+  CHECK(std::isnan(Tensor::from<float>(rt, {1}, Floats{nan}).to(DType::bf16).item()));
+  CHECK(t.to(DType::i64).to_vector<int64_t>()[1] == static_cast<int64_t>(x[1]));
+  CHECK(t.transpose(0, 0).to(DType::f64).to_vector<double>()[3] == x[3]);
+}
+
+TEST_CASE("f16 converts like the hardware over its whole range") {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    f16 h;
+    h.bits = static_cast<uint16_t>(bits);
+    const auto x = static_cast<float>(h);
+    if (std::isnan(x)) continue;
+    if (f16(x).bits != h.bits) FAIL("f16 bits do not survive: " << bits);
+  }
+  CHECK(f16(65519.0f).bits == 0x7bff);
+  CHECK(f16(65520.0f).bits == 0x7c00);
+  CHECK(f16(5.9604645e-08f).bits == 1);
+}
+
+TEST_CASE("released bytes come back, and reading them meanwhile names the owner") {
+  const auto rt = Runtime::create();
+  const Tensor t = Tensor::empty(rt, {4}, DType::f32, "blocks.3.mlp.up.weight");
+  const Tensor view = t.slice(0, 1, 3);
+  const int64_t live = rt->allocator().live_bytes();
+  t.storage()->release();
+  CHECK(rt->allocator().live_bytes() == live - 64);
+  CHECK_THROWS_WITH(view.data<float>(), Catch::Contains("blocks.3.mlp.up.weight"));
+  t.storage()->allocate();
+  t.fill(1);
+  CHECK(view.to_vector<float>() == Floats{1, 1});
+}
+
+TEST_CASE("meta tensors have shapes and counted bytes, and no memory") {
+  const auto rt = Runtime::create({.device = kMeta});
+  const Tensor t = Tensor::zeros(rt, {1 << 20, 1 << 10});
+  CHECK(t.data<float>() == nullptr);
+  CHECK(rt->allocator().live_bytes() == int64_t{4} << 30);
+  CHECK(t.transpose(0, 1).contiguous().shape() == Shape{1 << 10, 1 << 20});
+  CHECK_THROWS(t.to_vector<float>());
+}
+
+TEST_CASE("foreign memory is viewed, not copied, and kept alive") {
+  const auto rt = Runtime::create();
+  auto values = std::make_shared<Floats>(Floats{1, 2, 3, 4});
+  const Tensor t = Tensor::over(rt, {2, 2}, DType::f32, values->data(), values);
+  t.slice(0, 1, 2).fill(7);
+  CHECK(*values == Floats{1, 2, 7, 7});
+  CHECK(values.use_count() == 2);
+  CHECK(rt->allocator().live_bytes() == 0);
+  CHECK_THROWS_WITH(t.storage()->release(), Catch::Contains("belongs to the caller"));
+}
+
+TEST_CASE("writes bump the version that autograd checks") {
+  const auto rt = Runtime::create();
+  const Tensor t = Tensor::zeros(rt, {3});
+  const uint64_t before = t.storage()->version();
+  t.fill(1);
+  t.copy_from(Tensor::full(rt, {}, 2));
+  CHECK(t.storage()->version() == before + 2);
+  CHECK(t.to_vector<float>() == Floats{2, 2, 2});
+}
+
+TEST_CASE("shapes broadcast as NumPy's do") {
+  CHECK(broadcast({2, 1, 3}, {4, 1}) == Shape{2, 4, 3});
+  CHECK(broadcast({}, {2}) == Shape{2});
+  CHECK(broadcast({0, 1}, {1, 3}) == Shape{0, 3});
+  CHECK_THROWS_WITH(broadcast({2}, {3}), Catch::Contains("[2] and [3]"));
+  CHECK_THROWS(Shape({int64_t{1} << 40, int64_t{1} << 40}).numel());
+}
+
+}  // namespace
+}  // namespace sherd
