@@ -12,7 +12,7 @@
 namespace sherd {
 
 /// What failed, for the few callers that choose: `usage` ends the program with exit status 2, the rest with 1.
-enum class ErrorKind { usage, io, comm, device, memory, interrupted };
+enum class ErrorKind { usage, io, comm, device, memory, interrupted, numeric };
 
 /// The one exception type. what() is "frame: frame: message (file:line)".
 class Error : public std::runtime_error {

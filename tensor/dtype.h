@@ -86,8 +86,25 @@ constexpr size_t size_of(DType t) {
 }
 
 constexpr std::string_view name_of(DType t) {
-  constexpr std::string_view names[] = {"f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
-  return names[static_cast<size_t>(t)];
+  switch (t) {
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::i32:
+      return "i32";
+    case DType::i64:
+      return "i64";
+    case DType::u8:
+      return "u8";
+    case DType::boolean:
+      return "bool";
+  }
+  return "unknown";
 }
 
 inline std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t); }

@@ -1,0 +1,79 @@
+// Variable: a tensor that may want a gradient. A handle: copies share value and gradient.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tensor/tensor.h"
+
+namespace sherd {
+
+class Tape;
+
+/// What a Variable shares; only Tape changes the fields below `name`.
+struct VariableState {
+  Tensor value;
+  /// Of a leaf: the sum over finished backward passes, f32 (f64 for f64). Empty: no gradient yet.
+  Tensor grad;
+  bool requires_grad = false;
+  /// "blocks.3.mlp.up.weight" for parameters; empty for what ops make.
+  std::string name;
+  Tape* tape = nullptr;
+  /// The gradient being formed by the backward pass in progress.
+  Tensor partial;
+  /// Of a leaf: recorded uses that backward has not passed yet. At 0 `partial` is whole and joins
+  /// `grad`.
+  int64_t pending_uses = 0;
+  /// The node that made it; 0: a leaf.
+  int64_t node = 0;
+};
+
+class Variable {
+ public:
+  Variable() = default;
+  explicit Variable(std::shared_ptr<VariableState> state) : state_(std::move(state)) {}
+
+  explicit operator bool() const { return state_ != nullptr; }
+  const Tensor& value() const { return state_->value; }
+  void set_value(Tensor value) const { state_->value = std::move(value); }
+  const Tensor& grad() const { return state_->grad; }
+  void set_grad(Tensor grad) const { state_->grad = std::move(grad); }
+  bool requires_grad() const { return state_->requires_grad; }
+  const std::string& name() const { return state_->name; }
+  Tape& tape() const { return *state_->tape; }
+
+  const Shape& shape() const { return value().shape(); }
+  int64_t size(int dim) const { return value().size(dim); }
+  DType dtype() const { return value().dtype(); }
+  const RuntimePtr& runtime() const { return value().runtime(); }
+
+  VariableState& state() const { return *state_; }
+  const std::shared_ptr<VariableState>& handle() const { return state_; }
+  /// The same variable, not an equal one: how tied parameters are found.
+  friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
+
+ private:
+  std::shared_ptr<VariableState> state_;
+};
+
+/// What an op keeps of a tensor for its backward: a handle, so released bytes may return before
+/// use, and the version it had. get() throws usage if the tensor was written in place meanwhile.
+class Saved {
+ public:
+  explicit Saved(const Tensor& t) : tensor_(t), version_(t ? t.storage()->version() : 0) {}
+  explicit Saved(const Variable& v) : Saved(v.value()) {}
+  const Tensor& get() const {
+    check(!tensor_ || tensor_.storage()->version() == version_,
+          "a tensor that backward needs was changed in place after the forward pass:",
+          tensor_.storage()->owner().empty() ? describe(tensor_) : tensor_.storage()->owner());
+    return tensor_;
+  }
+
+ private:
+  Tensor tensor_;
+  uint64_t version_;
+};
+
+}  // namespace sherd
