@@ -11,7 +11,8 @@
 
 namespace sherd {
 
-/// What failed, for the few callers that choose: `usage` ends the program with exit status 2, the rest with 1.
+/// What failed, for the few callers that choose: `usage` ends the program with exit status 2, the
+/// rest with 1.
 enum class ErrorKind { usage, io, comm, device, memory, interrupted, numeric };
 
 /// The one exception type. what() is "frame: frame: message (file:line)".
@@ -53,7 +54,8 @@ class Context {
   Context& operator=(const Context&) = delete;
 };
 
-/// A message with the place it was written at; converts from a literal so that call sites stay short.
+/// A message with the place it was written at; converts from a literal so that call sites stay
+/// short.
 struct Site {
   const char* message;
   const char* file;
