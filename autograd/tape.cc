@@ -119,27 +119,37 @@ void Tape::clear() {
   while (!nodes_.empty()) {
     const Node node = std::move(nodes_.back());
     nodes_.pop_back();
-    for (const auto& v : node.inputs) {
-      if (!v) continue;
-      v.state().partial = {};
-      if (v.state().node == 0) v.state().pending_uses = 0;
-    }
-    for (const auto& out : node.outputs) out->partial = {};
+    forget(node);
   }
+}
+
+void Tape::forget(const Node& node) {
+  for (const auto& v : node.inputs) {
+    if (!v) continue;
+    v.state().partial = {};
+    if (v.state().node == 0) v.state().pending_uses = 0;
+  }
+  for (const auto& out : node.outputs) out->partial = {};
 }
 
 void Tape::run_back_to(size_t stop) {
   while (nodes_.size() > stop) {
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
-    if (node.fire)
+    if (node.fire) {
       node.fire();
-    else
-      step_back(std::move(node));
+      continue;
+    }
+    try {
+      step_back(node);
+    } catch (...) {
+      forget(node);  // clear() no longer finds it
+      throw;
+    }
   }
 }
 
-void Tape::step_back(Node node) {
+void Tape::step_back(Node& node) {
   std::vector<Tensor> dys;
   bool any = false;
   for (const auto& out : node.outputs) {

@@ -96,7 +96,8 @@ class Tape {
 
   Variable make(Tensor value, bool requires_grad, std::string name);
   void run_back_to(size_t stop);
-  void step_back(Node node);
+  void step_back(Node& node);
+  static void forget(const Node& node);
   void give(const Variable& input, Grad grad, const char* op);
   void release_use(VariableState& leaf);
   void require_finite(const Tensor& t, const char* what, const char* op) const;
