@@ -400,6 +400,7 @@ class Reader {
     if (!nested) {
       refuse(override_place_, full, "expected " + type_name(*field) + ", not a key inside it");
     }
+    places_.try_emplace(full, override_place_);
     set_value(*nested, full, rest.substr(dot + 1), text);
   }
 
@@ -558,11 +559,11 @@ void help_table(const FieldTable& table, const std::string& path, std::string& o
 namespace detail {
 
 void read_fields(const FieldTable& root, std::string_view text, const std::string& source,
-                 std::span<const std::string> overrides) {
+                 std::span<const std::string> overrides, TomlChecks checks) {
   Reader reader(root, source);
   reader.read(text);
   for (const auto& o : overrides) reader.set(o);
-  reader.validate();
+  if (checks == TomlChecks::all) reader.validate();
 }
 
 void override_fields(const FieldTable& root, std::span<const std::string> overrides) {

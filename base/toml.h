@@ -11,14 +11,24 @@
 
 namespace sherd {
 
+/// Whether validate() is called after reading.
+enum class TomlChecks { all, types_only };
+
 namespace detail {
 void read_fields(const FieldTable& root, std::string_view text, const std::string& source,
-                 std::span<const std::string> overrides);
+                 std::span<const std::string> overrides, TomlChecks checks);
 void override_fields(const FieldTable& root, std::span<const std::string> overrides);
 std::string write_fields(const FieldTable& root);
 std::string help_fields(const FieldTable& root);
 std::string config_text(const std::string& path);
 }  // namespace detail
+
+/// `text`, then overrides, over what `s` holds; errors as read_toml.
+template <class S>
+void merge_toml(S& s, std::string_view text, const std::string& source,
+                std::span<const std::string> overrides = {}, TomlChecks checks = TomlChecks::all) {
+  detail::read_fields(describe(s), text, source, overrides, checks);
+}
 
 /// S with defaults, then `text`, then overrides "a.b=v" (v in TOML; a bare word is a string), then
 /// every validate(). `source` names the text in errors, as in "source:3:7: optim.lr: expected a
@@ -28,7 +38,7 @@ template <class S>
 S read_toml(std::string_view text, const std::string& source,
             std::span<const std::string> overrides = {}) {
   S s;
-  detail::read_fields(describe(s), text, source, overrides);
+  merge_toml(s, text, source, overrides);
   return s;
 }
 

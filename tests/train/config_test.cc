@@ -1,0 +1,262 @@
+#include "train/config.h"
+
+#include "base/file.h"
+#include "base/toml.h"
+#include "tests/support/temp_folder.h"
+#include "third_party/catch2/test.h"
+
+namespace sherd {
+namespace {
+
+RunConfig read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return read_run_config(text, "kjv.toml", overrides);
+}
+
+/// The error of a valid configuration with one override.
+std::string error_with(const std::string& override, const std::string& text = "") {
+  const std::string base = text.empty() ? "[data]\ndataset = \"kjv\"\n" : text;
+  try {
+    read(base, {override});
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::usage);
+    const std::string what = e.what();
+    const std::string head = "--set " + override + ": ";
+    return what.starts_with(head) ? what.substr(head.size()) : what;
+  }
+  return "no error";
+}
+
+TEST_CASE("every key of the format is known") {
+  const RunConfig c = read(R"(
+[run]
+name = "n"
+seed = 3
+steps = 10
+out = "o"
+device = "cpu"
+memory_limit = "1GiB"
+threads_per_rank = 2
+isa = "avx2"
+[model]
+arch = "gpt2"
+preset = "nano"
+layers = 2
+heads = 2
+kv_heads = 2
+d_model = 32
+d_ff = 96
+vocab = 300
+context = 16
+dropout = 0.1
+tied = false
+[data]
+files = ["a.txt", "b*.txt"]
+tokenizer = "char"
+val_files = ["c.txt"]
+shuffle = "random"
+[train]
+micro_batch = 2
+global_batch = 8
+accumulate_order = "sequential"
+eval_every = 5
+eval_batches = 2
+log_every = 1
+clip_norm = 0.5
+recompute = "block"
+[optim]
+name = "sgd"
+lr = 0.1
+betas = [0.9, 0.99]
+momentum = 0.9
+eps = 1e-6
+weight_decay = 0
+schedule = "linear"
+warmup = 10
+min_lr = 0.01
+[precision]
+compute = "bf16"
+master = "f32"
+reduce = "f32"
+moments = "f32"
+loss_scale = "none"
+[dist]
+ranks = 1
+engine = "threads"
+strategy = "fsdp"
+replicate = 1
+reshard_after_forward = false
+group = "block"
+prefetch = {forward = 2, backward = ["blocks.1", "blocks.0"]}
+sync = "last"
+timeout_s = 10
+[offload]
+params = "none"
+gradients = "none"
+optimizer = "none"
+activations = "none"
+path = "/tmp"
+buffers = 2
+buffer_bytes = "1MiB"
+queue_depth = 4
+[checkpoint]
+every = 5
+keep = 1
+async = false
+dir = "d"
+[log]
+tensorboard = false
+trace_steps = ""
+memory = true
+)");
+  CHECK(c.model.num_ff() == 96);
+  CHECK(c.data.order() == SampleOrder::random);
+  CHECK(c.data.held_out() == 0);
+  CHECK(c.train.num_accumulate(1) == 4);
+  CHECK(c.samples_per_step() == 8);
+  CHECK(read(write_toml(c)) == c);
+}
+
+TEST_CASE("defaults run as they are, once there is data") {
+  const RunConfig c = read("data.dataset = \"kjv\"");
+  CHECK(c.run.name == "kjv");
+  CHECK(c.run.out == "runs/kjv");
+  CHECK(c.data.held_out() == 0.1);
+  CHECK(c.data.order() == SampleOrder::shuffled);
+  CHECK(c.model.num_kv_heads() == c.model.heads);
+  CHECK(c.model.num_ff() == 4 * c.model.d_model);
+  CHECK(c.samples_per_step() == c.train.micro_batch);
+  CHECK(read(write_toml(c)) == c);
+  CHECK_THROWS_WITH(read(""),
+                    "kjv.toml: data.files: expected at least one file, or data.dataset = \"kjv\"");
+}
+
+TEST_CASE("a preset stands under the other keys") {
+  const RunConfig c = read("[model]\nheads = 6\npreset = \"gpt2\"\n[data]\ndataset = \"kjv\"",
+                           {"model.context=256"});
+  CHECK(c.model.layers == 12);
+  CHECK(c.model.heads == 6);
+  CHECK(c.model.d_model == 768);
+  CHECK(c.model.vocab == 50257);
+  CHECK(c.model.context == 256);
+  CHECK(read(write_toml(c)) == c);
+  CHECK(read("[model]\npreset=\"gpt2-xl\"\n[data]\ndataset=\"kjv\"").model.d_model == 1600);
+  CHECK_FALSE(read("[model]\npreset=\"nano\"\n[data]\ndataset=\"kjv\"").model.vocab);
+}
+
+TEST_CASE("what this version cannot do is refused by name") {
+  CHECK(error_with("run.device=cuda") ==
+        "run.device: cuda is not available in this version; available: cpu");
+  CHECK(error_with("model.arch=llama") ==
+        "model.arch: llama is not available in this version; available: gpt2");
+  CHECK(error_with("model.kv_heads=2") ==
+        "model.kv_heads: 2 is not available in this version for gpt2; available: heads = 4");
+  CHECK(error_with("data.tokenizer=bpe:x.json") ==
+        "data.tokenizer: bpe is not available in this version; available: byte, char");
+  CHECK(error_with("optim.name=lion") ==
+        "optim.name: lion is not available in this version; available: adamw, sgd");
+  CHECK(error_with("precision.compute=f16") ==
+        "precision.compute: f16 is not available in this version; available: f32, bf16");
+  CHECK(error_with("precision.loss_scale=128") ==
+        "precision.loss_scale: a fixed scale is not available in this version; available: auto, "
+        "none");
+  CHECK(error_with("dist.ranks=2") ==
+        "dist.ranks: 2 ranks are not available in this version; available: 1");
+  CHECK(error_with("dist.link.gbps=1") ==
+        "dist.link: a slower link is not available in this version; leave it out");
+  for (const char* override :
+       {"precision.master=f64", "precision.reduce=bf16", "precision.moments=bf16",
+        "dist.engine=mpi", "dist.strategy=fsdp[reshard_after_forward=false]", "dist.group=auto",
+        "dist.reshard_after_forward=2", "dist.prefetch_bytes=1MiB", "dist.resident_below=1KiB",
+        "dist.placement=[{match=\"x\", dim=1}]", "offload.params=cpu", "offload.gradients=nvme",
+        "offload.optimizer=cpu", "offload.activations=cpu", "checkpoint.async=true",
+        "log.tensorboard=true", "log.trace_steps=1-3", "train.accumulate_order=tree",
+        "train.recompute=mlp"}) {
+    INFO(override);
+    CHECK_THAT(error_with(override), Catch::Contains("not available in this version"));
+  }
+}
+
+TEST_CASE("values and combinations that make no sense are refused") {
+  CHECK(error_with("model.heads=3") == "model.heads: 3 does not divide d_model = 128");
+  CHECK(error_with("model.kv_heads=3") == "model.kv_heads: 3 does not divide heads = 4");
+  CHECK(error_with("optim.lr=0") == "optim.lr: expected > 0, got 0");
+  CHECK(error_with("optim.warmup=1001") == "optim.warmup: 1001 is more than run.steps = 1000");
+  CHECK(error_with("optim.min_lr=1") ==
+        "optim.min_lr: expected 0 <= min_lr <= lr, got 1 with lr = 0.001");
+  CHECK(error_with("optim.betas=[0.9]") == "optim.betas: expected two numbers, got 1");
+  CHECK(error_with("data.files=x.txt") ==
+        "kjv.toml:2:11: data.dataset: is instead of files; leave one out");
+  CHECK(error_with("train.global_batch=12") ==
+        "train.global_batch: 12 is not a multiple of train.micro_batch x dist.ranks = 8");
+  CHECK(error_with("train.global_batch=8", "data.dataset=\"kjv\"\ntrain.accumulate=2") ==
+        "train.global_batch: is instead of accumulate; leave one out");
+  CHECK(error_with("data.val_fraction=0.5", "[data]\ndataset=\"kjv\"\nval_files=\"x\"") ==
+        "data.val_fraction: is instead of val_files; leave one out");
+  CHECK(error_with("train.recompute=[\"none\", \"block\"]") ==
+        "train.recompute: none stands alone");
+  CHECK(error_with("data.tokenizer=words") ==
+        "data.tokenizer: expected byte, char or bpe:FILE, got words");
+  CHECK(error_with("dist.strategy=zero4") ==
+        "dist.strategy: expected ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, got zero4");
+  for (const char* override : {"run.steps=0",
+                               "run.steps=-5",
+                               "run.memory_limit=0",
+                               "run.threads_per_rank=0",
+                               "model.layers=0",
+                               "model.heads=0",
+                               "model.heads=-4",
+                               "model.kv_heads=0",
+                               "model.d_model=0",
+                               "model.d_ff=0",
+                               "model.vocab=0",
+                               "model.vocab=99999999999",
+                               "model.context=0",
+                               "model.dropout=1",
+                               "model.dropout=-0.1",
+                               "data.val_fraction=1",
+                               "data.val_fraction=-0.1",
+                               "train.micro_batch=0",
+                               "train.accumulate=0",
+                               "train.global_batch=0",
+                               "train.eval_every=-1",
+                               "train.eval_batches=0",
+                               "train.log_every=0",
+                               "train.clip_norm=-1",
+                               "train.recompute=[]",
+                               "optim.lr=-1",
+                               "optim.lr=inf",
+                               "optim.eps=0",
+                               "optim.weight_decay=-1",
+                               "optim.momentum=1",
+                               "optim.betas=[0.9, 1]",
+                               "optim.warmup=-1",
+                               "dist.ranks=0",
+                               "dist.timeout_s=0",
+                               "offload.buffers=0",
+                               "offload.buffer_bytes=1",
+                               "offload.queue_depth=0",
+                               "checkpoint.every=-1",
+                               "checkpoint.keep=0"}) {
+    INFO(override);
+    CHECK_THAT(error_with(override), Catch::Contains("expected"));
+  }
+}
+
+TEST_CASE("every key has a doc") {
+  const std::string help = toml_help<RunConfig>();
+  CHECK_THAT(
+      help, Catch::Contains(
+                "train.micro_batch = 8\n    samples a rank computes at once, >= 1 (an integer)\n"));
+  CHECK_THAT(help, !Catch::Contains("\n     ("));
+}
+
+TEST_CASE("a configuration file is named after itself") {
+  const test::TempFolder folder;
+  write_file(folder / "my run.toml", "[data]\nfiles = \"x.txt\"\n");
+  CHECK(load_run_config(folder / "my run.toml").run.out == "runs/my run");
+  CHECK_THROWS_WITH(load_run_config(folder / "none.toml"),
+                    Catch::Contains("none.toml: cannot open: No such file"));
+}
+
+}  // namespace
+}  // namespace sherd
