@@ -65,9 +65,9 @@ class Saved {
   explicit Saved(const Tensor& t) : tensor_(t), version_(t ? t.storage()->version() : 0) {}
   explicit Saved(const Variable& v) : Saved(v.value()) {}
   const Tensor& get() const {
-    check(!tensor_ || tensor_.storage()->version() == version_,
-          "a tensor that backward needs was changed in place after the forward pass:",
-          tensor_.storage()->owner().empty() ? describe(tensor_) : tensor_.storage()->owner());
+    if (tensor_ && tensor_.storage()->version() != version_)
+      fail("a tensor that backward needs was changed in place after the forward pass:",
+           tensor_.storage()->owner().empty() ? describe(tensor_) : tensor_.storage()->owner());
     return tensor_;
   }
 
