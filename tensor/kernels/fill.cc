@@ -22,9 +22,11 @@ T number(double value) {
 
 void fill(const Tensor& t, double value) {
   void* data = t.raw();
-  if (t.device().is_meta() || t.numel() == 0) return;
+  if (t.numel() == 0) return;
+  // On meta too, which allocates what a device does.
   if (!t.is_contiguous())
     return copy(Tensor::full(t.runtime(), {}, value, t.dtype()).expand(t.shape()), t);
+  if (t.device().is_meta()) return;
   on_dtype<float, double, bf16, f16, int32_t, int64_t, uint8_t, bool>(
       t.dtype(), "fill", [&](auto tag) {
         using T = typename decltype(tag)::type;
