@@ -1,11 +1,46 @@
 #include "tensor/tensor.h"
 
+#include <optional>
 #include <utility>
 
 #include "tensor/kernels/copy.h"
 #include "tensor/kernels/fill.h"
 
 namespace sherd {
+
+namespace {
+
+/// Strides under which `from`'s elements, in row-major order, have the shape `to`, of as many
+/// elements; none if only a copy can. Dims of `from` that lie one behind the other form a run; each
+/// run is cut into dims of `to`.
+std::optional<Strides> strides_as(const Shape& from, const Strides& strides, const Shape& to) {
+  Strides out = to.contiguous_strides();
+  if (to.numel() == 0) return out;
+  int j = to.size() - 1;
+  int64_t run = 1;         // elements of the run so far
+  int64_t run_stride = 1;  // of its last dim
+  int64_t taken = 1;       // elements of the run that dims of `to` cover
+  for (int i = from.size() - 1; i >= 0; --i) {
+    if (from[i] == 1) continue;
+    if (run == 1) run_stride = strides[i];
+    run *= from[i];
+    const int next = [&] {
+      int k = i - 1;
+      while (k >= 0 && from[k] == 1) --k;
+      return k;
+    }();
+    if (next >= 0 && strides[next] == run * run_stride) continue;
+    for (; j >= 0 && (taken < run || to[j] == 1); --j) {
+      out[j] = taken * run_stride;
+      taken *= to[j];
+    }
+    if (taken != run) return std::nullopt;
+    run = taken = 1;
+  }
+  return out;
+}
+
+}  // namespace
 
 Tensor Tensor::empty(const RuntimePtr& runtime, const Shape& shape, DType dtype,
                      std::string owner) {
@@ -66,9 +101,8 @@ double Tensor::item() const {
   return to_vector<double>()[0];
 }
 
-Tensor Tensor::view(const Shape& shape) const {
-  check(is_contiguous(), "view wants a contiguous tensor; call contiguous() first:", shape_,
-        "strides", strides_);
+/// `shape` with its -1, if any, in numbers.
+Shape Tensor::completed(const Shape& shape) const {
   Shape to = shape;
   int64_t known = 1;
   int open = -1;
@@ -80,13 +114,25 @@ Tensor Tensor::view(const Shape& shape) const {
   }
   if (open >= 0) to[open] = known == 0 ? 0 : numel() / known;
   check(to.numel() == numel(), "view has another number of elements:", shape_, "as", shape);
+  return to;
+}
+
+Tensor Tensor::view(const Shape& shape) const {
   Tensor t = *this;
-  t.shape_ = to;
-  t.strides_ = to.contiguous_strides();
+  t.shape_ = completed(shape);
+  const auto strides = strides_as(shape_, strides_, t.shape_);
+  check(strides.has_value(),
+        "view wants a contiguous tensor, or strides that allow the shape; call contiguous() first:",
+        shape_, "strides", strides_, "as", shape);
+  t.strides_ = *strides;
   return t;
 }
 
-Tensor Tensor::permute(std::initializer_list<int> order) const {
+bool Tensor::views_as(const Shape& shape) const {
+  return strides_as(shape_, strides_, completed(shape)).has_value();
+}
+
+Tensor Tensor::permute(std::span<const int> order) const {
   check(static_cast<int>(order.size()) == dims(), "permute wants each dim of", shape_, "once");
   Tensor t = *this;
   unsigned seen = 0;
@@ -130,6 +176,27 @@ Tensor Tensor::expand(const Shape& shape) const {
   for (int i = 0; i < shape.size(); ++i)
     t.strides_[i] = i < extra || shape_[i - extra] == 1 ? 0 : strides_[i - extra];
   return t;
+}
+
+Tensor Tensor::joined(std::span<const Tensor> parts, int dim) {
+  Tensor whole;
+  for (const Tensor& part : parts) {
+    if (!part) return {};
+    if (!whole) {
+      whole = part;
+      dim = part.shape_.resolve(dim);
+      continue;
+    }
+    Shape of_part = part.shape_;
+    if (part.storage_ != whole.storage_ || part.dtype_ != whole.dtype_ ||
+        part.dims() != whole.dims() || part.strides_ != whole.strides_ ||
+        part.offset_ != whole.offset_ + whole.shape_[dim] * whole.strides_[dim])
+      return {};
+    of_part[dim] = whole.shape_[dim];
+    if (of_part != whole.shape_) return {};
+    whole.shape_[dim] += part.shape_[dim];
+  }
+  return whole;
 }
 
 Tensor Tensor::clone() const {

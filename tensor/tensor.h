@@ -80,14 +80,23 @@ class Tensor {
 
   // --- views, no copies
   // -----------------------------------------------------------------------------------
-  /// The same elements under another shape; one dim may be -1. Throws usage if not contiguous.
+  /// The same elements under another shape; one dim may be -1. Throws usage if the strides do not
+  /// allow it: a dim may be cut, and dims that lie one behind the other may be merged.
   Tensor view(const Shape& shape) const;
-  Tensor permute(std::initializer_list<int> order) const;
+  /// True when view(shape) would not throw for the strides' sake.
+  bool views_as(const Shape& shape) const;
+  Tensor permute(std::span<const int> order) const;
+  Tensor permute(std::initializer_list<int> order) const {
+    return permute(std::span(order.begin(), order.size()));
+  }
   Tensor transpose(int a, int b) const;
   /// Indices [begin, end) along `dim`.
   Tensor slice(int dim, int64_t begin, int64_t end) const;
   /// Broadcast to `shape` with strides of 0.
   Tensor expand(const Shape& shape) const;
+  /// The tensor that `parts` are slices of along `dim`, in order and without gaps; an empty handle
+  /// if they are not.
+  static Tensor joined(std::span<const Tensor> parts, int dim);
 
   // --- copies
   // ---------------------------------------------------------------------------------------------
@@ -102,6 +111,8 @@ class Tensor {
   void fill(double value) const;
 
  private:
+  Shape completed(const Shape& shape) const;
+
   std::shared_ptr<Storage> storage_;
   Shape shape_;
   Strides strides_;

@@ -27,6 +27,64 @@ TEST_CASE("views share bytes and keep row-major meaning") {
   CHECK_THROWS_WITH(t.slice(1, 2, 4), Catch::Contains("out of range"));
 }
 
+TEST_CASE("a view may cut dims, and merge those that lie one behind the other") {
+  const auto rt = Runtime::create();
+  std::vector<float> values(2 * 3 * 12);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Tensor t = Tensor::from<float>(rt, {2, 3, 12}, values);
+  const Tensor part = t.slice(2, 4, 8);  // one of q, k and v of a fused projection
+  const auto same = [&](const Tensor& x, const Shape& shape) {
+    CHECK(x.views_as(shape));
+    const Tensor view = x.view(shape);
+    CHECK(view.shape() == shape);
+    CHECK(view.data<float>() == x.data<float>());
+    CHECK(view.to_vector<float>() == x.to_vector<float>());
+  };
+  same(part, {2, 3, 2, 2});
+  same(part, {6, 4});
+  same(part, {6, 2, 1, 2});
+  same(part, {1, 6, 4, 1});
+  same(part, {2, 1, 3, 4});
+  same(part.transpose(0, 1), {3, 2, 2, 2});
+  same(t.transpose(1, 2), {2, 3, 4, 3});
+  same(t.slice(0, 1, 2), {36});
+  same(t.slice(1, 0, 1), {2, 12});
+  same(Tensor::full(rt, {}, 3), {1, 1});
+  same(t.slice(0, 0, 1).slice(1, 1, 2).slice(2, 5, 6), {});
+  same(Tensor::full(rt, {1, 1}, 3).expand({2, 3}), {6});
+  same(t.slice(1, 1, 1).transpose(0, 2), {4, 0, 7});
+  CHECK_FALSE(part.views_as({24}));
+  CHECK_FALSE(part.views_as({2, 12}));
+  CHECK_FALSE(part.views_as({3, 8}));
+  CHECK_FALSE(t.transpose(0, 1).views_as({6, 12}));
+  CHECK_FALSE(t.transpose(1, 2).views_as({2, 36}));
+  CHECK_FALSE(t.slice(1, 0, 2).views_as({48}));
+}
+
+TEST_CASE("adjacent slices join without a copy") {
+  const auto rt = Runtime::create();
+  const Tensor t = Tensor::from<float>(rt, {2, 3}, Floats{0, 1, 2, 3, 4, 5});
+  const auto cut = [&](int dim, std::vector<std::pair<int64_t, int64_t>> ranges) {
+    std::vector<Tensor> parts;
+    for (const auto& [begin, end] : ranges) parts.push_back(t.slice(dim, begin, end));
+    return Tensor::joined(parts, dim);
+  };
+  for (const Tensor& whole : {cut(1, {{0, 1}, {1, 3}}), cut(-1, {{0, 0}, {0, 2}, {2, 2}, {2, 3}}),
+                              cut(0, {{0, 1}, {1, 2}}), cut(0, {{0, 2}})}) {
+    REQUIRE(whole);
+    CHECK(whole.is_contiguous());
+    CHECK(whole.data<float>() == t.data<float>());
+    CHECK(whole.shape() == t.shape());
+  }
+  CHECK(cut(1, {{1, 2}, {2, 3}}).to_vector<float>() == Floats{1, 2, 4, 5});
+  CHECK_FALSE(cut(1, {{0, 1}, {2, 3}}));
+  CHECK_FALSE(cut(1, {{1, 3}, {0, 1}}));
+  CHECK_FALSE(cut(0, {{0, 1}, {0, 1}}));
+  CHECK_FALSE(Tensor::joined(std::vector{t, t.clone()}, 0));
+  CHECK_FALSE(Tensor::joined(std::vector{t.slice(1, 0, 1), Tensor()}, 1));
+  CHECK_FALSE(Tensor::joined(std::vector{t.slice(0, 0, 1), t.slice(0, 1, 2).slice(1, 0, 2)}, 0));
+}
+
 TEST_CASE("scalars and empty tensors are tensors") {
   const auto rt = Runtime::create();
   CHECK(Tensor::full(rt, {}, 2.5).item() == 2.5);
