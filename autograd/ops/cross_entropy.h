@@ -1,0 +1,33 @@
+// Cross-entropy of logits and class indices, and what its fused forms share.
+#pragma once
+
+#include <cstdint>
+
+#include "autograd/tape.h"
+
+namespace sherd {
+
+/// A sum over tokens, and how many there were: the one division is the trainer's.
+struct LossResult {
+  Variable loss;       ///< scalar f32 (f64 for f64)
+  int64_t tokens = 0;  ///< rows whose target is not ignore_index; on meta all rows
+};
+
+/// loss = Σ over rows n with targets[n] ≠ ignore_index of (log Σ_v exp(logits[n, v]) - logits[n,
+/// targets[n]]) logits [N, V] f32|f64|bf16|f16, targets [N] i32|i64 → loss scalar, f32 (f64 for
+/// f64) saves logits and two numbers a row; rows are summed in f64, in order throws usage if a
+/// target is neither ignore_index nor in [0, V)
+LossResult cross_entropy(const Variable& logits, const Tensor& targets, int64_t ignore_index = -1);
+
+/// Targets [N] as contiguous i32, and how many are not ignore_index (on meta all are).
+struct CheckedTargets {
+  Tensor indices;
+  int64_t tokens = 0;
+};
+
+/// throws usage, naming the first wrong target and its position, if one is neither ignore_index nor
+/// in [0, classes); or if targets is not i32|i64 [rows]
+CheckedTargets check_targets(const Tensor& targets, int64_t rows, int64_t classes,
+                             int64_t ignore_index);
+
+}  // namespace sherd
