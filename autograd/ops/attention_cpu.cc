@@ -1,0 +1,461 @@
+// Attention's two directions over tiles of queries and keys. Scores are in units of log2, so that
+// exp is 2^x: q is packed times scale · log2(e).
+#include "autograd/ops/attention_kernels.h"
+#include "autograd/ops/attention_tiles.h"
+
+namespace sherd::kernels {
+
+namespace {
+
+constexpr double kLog2E = 1.4426950408889634;
+constexpr double kLn2 = 0.6931471805599453;
+constexpr int64_t kMaxKeyTile = 192;
+
+/// Queries that go through a tile of keys together: while they do, a panel stays in L1.
+constexpr int64_t kForwardRows = 24;
+constexpr int64_t kBackwardRows = 48;
+constexpr int64_t key_tile(int64_t D) { return D <= 256 ? kMaxKeyTile : 48; }
+static_assert(kForwardRows % kRows == 0 && kBackwardRows % kRows == 0 && kMaxKeyTile % kRows == 0 &&
+              48 % kRows == 0);
+
+template <class F>
+[[gnu::always_inline]] inline F infinity() {
+  return static_cast<F>(__builtin_inf());
+}
+
+/// Hands out parts of one array, each at a multiple of 64 bytes.
+template <class F>
+struct Scratch {
+  F* next;
+  [[gnu::always_inline]] F* take(int64_t elements) {
+    F* const part = next;
+    next += round_up(elements, kLanes<F>);
+    return part;
+  }
+};
+
+/// Lanes of p whose key is masked become `other`.
+template <class F>
+[[gnu::always_inline]] inline Vec<F> where_seen(Vec<F> p, const bool* seen, F other) {
+  F x[kLanes<F>];
+  for (int i = 0; i < kLanes<F>; ++i) x[i] = seen[i] ? F(1) : F(0);
+  return load(x) != Vec<F>{} ? p : splat(other);
+}
+
+/// A tile of keys: those from n0 on, n of them; `seen` is their mask, or null.
+struct KeyTile {
+  int64_t n0, n;
+  const bool* seen;
+};
+
+/// The mask of n keys, false behind them; null where there is none.
+[[gnu::always_inline]] inline const bool* seen_keys(const bool* mask, int64_t from, int64_t n,
+                                                    bool (&seen)[kMaxKeyTile]) {
+  if (mask == nullptr) return nullptr;
+  for (int64_t i = 0; i < kMaxKeyTile; ++i) seen[i] = i < n && mask[from + i];
+  return seen;
+}
+
+// --- forward ------------------------------------------------------------------------------------
+
+/// What a forward item keeps for its queries.
+template <class F>
+struct Queries {
+  F* q;       // [rows, Dp] times scale · log2(e)
+  F* y;       // [rows, Dp] Σ p v so far
+  F* max;     // [rows] of the scores so far
+  F* sum;     // [rows, lanes] Σ p so far
+  F* shrink;  // [rows] 2^(old max - new max)
+};
+
+/// scores → p = 2^(score - max), with max and sum brought up to date. `limit` keys of the tile are
+/// visible; p is 0 from there to `width`.
+template <class F>
+[[gnu::always_inline]] inline void softmax_row(F* p, int64_t limit, int64_t width, const bool* seen,
+                                               F& max, F* sum, F& shrink) {
+  constexpr int64_t L = kLanes<F>;
+  Vec<F> top = splat(-infinity<F>());
+  for (int64_t n = 0; n < limit; n += L) {
+    Vec<F> s = load(p + n);
+    if (limit - n < L) s = first_lanes(s, limit - n, -infinity<F>());
+    if (seen != nullptr) s = where_seen(s, seen + n, -infinity<F>());
+    if (limit - n < L || seen != nullptr) store(p + n, s);
+    top = s > top ? s : top;
+  }
+  const F highest = largest<F>(top);
+  const F now = highest > max ? highest : max;
+  const F base = now == -infinity<F>() ? F(0) : now;
+  shrink = exp2(splat(max - base))[0];
+  max = now;
+  Vec<F> total = load(sum) * splat(shrink);
+  int64_t n = 0;
+  for (; n < limit; n += L) {
+    const Vec<F> e = exp2(load(p + n) - splat(base));
+    store(p + n, e);
+    total += e;
+  }
+  for (; n < width; n += L) store(p + n, Vec<F>{});
+  store(sum, total);
+}
+
+/// Brings queries [r0, r0 + count) of the item up to date with one tile of keys.
+template <class F>
+void attend(const Queries<F>& queries, int64_t r0, int64_t count, int64_t first_limit, bool causal,
+            const KeyTile& tile, const F* keys, const F* values, F* scores, int64_t D,
+            int64_t tile_size) {
+  constexpr int64_t L = kLanes<F>;
+  const int64_t Dp = round_up(D, L);
+  // Keys of the tile that a group of kRows queries needs: what its last query sees.
+  const auto limit_of = [&](int64_t r) __attribute__((always_inline)) {
+    const int64_t n = causal ? first_limit + smaller(r, count - 1) - tile.n0 : tile.n;
+    return larger(0, smaller(n, tile.n));
+  };
+  const int64_t longest = limit_of(count - 1);
+  for (int64_t n = 0; n < longest; n += kPanel<F>) {
+    for (int64_t r = 0; r < count; r += kRows) {
+      const int64_t limit = limit_of(r + kRows - 1);
+      if (n >= limit) continue;
+      F* const to = scores + r * tile_size + n;
+      product(
+          queries.q + (r0 + r) * Dp, Dp, 1, keys + n * D, kPanel<F>, D,
+          smaller(kPanelVecs, (limit - n + L - 1) / L),
+          [&](int i, int64_t v, Vec<F> s)
+              __attribute__((always_inline)) { store(to + i * tile_size + v * L, s); });
+    }
+  }
+  for (int64_t r = 0; r < count; r += kRows) {
+    const int64_t group = limit_of(r + kRows - 1);
+    if (group == 0) continue;
+    for (int64_t i = r; i < smaller(r + kRows, count); ++i)
+      softmax_row<F>(scores + i * tile_size, limit_of(i), group, tile.seen, queries.max[r0 + i],
+                     queries.sum + (r0 + i) * L, queries.shrink[r0 + i]);
+    F* const y = queries.y + (r0 + r) * Dp;
+    const F* const shrink = queries.shrink + r0 + r;
+    product(
+        scores + r * tile_size, tile_size, 1, values, Dp, group,
+        Dp / L, [&](int i, int64_t v, Vec<F> sum) __attribute__((always_inline)) {
+          F* const to = y + i * Dp + v * L;
+          store(to, load(to) * splat(shrink[i]) + sum);
+        });
+  }
+}
+
+template <class T>
+void forward_item(const AttentionForward<T>& op, int64_t item, Accumulate<T>* memory) {
+  using F = sherd::Accumulate<T>;
+  constexpr int64_t L = kLanes<F>;
+  const AttentionSizes& z = op.sizes;
+  const int64_t D = z.D;
+  const int64_t Dp = round_up(D, L);
+  const int64_t query_tile = attention_query_tile(D);
+  const int64_t tile_size = key_tile(D);
+  const int64_t tiles = (z.T + query_tile - 1) / query_tile;
+  // Late queries see most: they go first, which leaves threads little to wait for.
+  const int64_t t0 = (tiles - 1 - item % tiles) * query_tile;
+  const int64_t b = item / tiles / z.H;
+  const int64_t h = item / tiles % z.H;
+  const int64_t g = h / (z.H / z.Hkv);
+  const int64_t rows = smaller(query_tile, z.T - t0);
+  const int64_t padded = round_up(rows, kRows);
+
+  Scratch<F> scratch{memory};
+  Queries<F> queries{};
+  queries.q = scratch.take(padded * Dp);
+  queries.y = scratch.take(padded * Dp);
+  queries.max = scratch.take(padded);
+  queries.sum = scratch.take(padded * L);
+  queries.shrink = scratch.take(padded);
+  F* const keys = scratch.take(round_up(tile_size, kPanel<F>) * D);
+  F* const values = scratch.take(tile_size * Dp);
+  F* const scores = scratch.take(kForwardRows * tile_size);
+
+  pack_rows<F>(op.q.row(b, t0, h), op.q.step, rows, padded, D, static_cast<F>(op.scale * kLog2E),
+               nullptr, queries.q, Dp);
+  for (int64_t i = 0; i < padded * Dp; i += L) store(queries.y + i, Vec<F>{});
+  for (int64_t i = 0; i < padded * L; i += L) store(queries.sum + i, Vec<F>{});
+  for (int64_t i = 0; i < padded; ++i) queries.max[i] = -infinity<F>();
+  for (int64_t i = 0; i < padded; ++i) queries.shrink[i] = 1;
+
+  const int64_t end = z.visible(t0 + rows - 1);
+  for (int64_t n0 = 0; n0 < end; n0 += tile_size) {
+    const int64_t n = smaller(tile_size, end - n0);
+    bool copied[kMaxKeyTile];
+    const bool* const mask = seen_keys(op.mask, b * z.S + n0, n, copied);
+    pack_panels<F>(op.k.row(b, n0, g), op.k.step, n, round_up(n, kRows), D, mask, keys);
+    pack_rows<F>(op.v.row(b, n0, g), op.v.step, n, n, D, F(1), mask, values, Dp);
+    const KeyTile tile{n0, n, mask};
+    for (int64_t r = 0; r < rows; r += kForwardRows) {
+      const int64_t count = smaller(kForwardRows, rows - r);
+      if (z.visible(t0 + r + count - 1) <= n0) continue;
+      attend<F>(queries, r, count, t0 + r + 1 + z.S - z.T, z.causal, tile, keys, values, scores, D,
+                tile_size);
+    }
+  }
+
+  for (int64_t r = 0; r < rows; ++r) {
+    const F total = sum(load(queries.sum + r * L));
+    const F* from = queries.y + r * Dp;
+    T* const to = op.y.row(b, t0 + r, h);
+    const F share = total == 0 ? F(0) : 1 / total;
+    for_lanes<T>(
+        D, [&](int64_t d, int64_t n)
+               __attribute__((always_inline)) { store(to + d, load(from + d) * splat(share), n); });
+    if (op.lse != nullptr)
+      op.lse[(b * z.H + h) * z.T + t0 + r] =
+          total == 0 ? infinity<F>() : queries.max[r] + log2_of(total);
+  }
+}
+
+// --- backward -----------------------------------------------------------------------------------
+
+/// The packed tile of keys and what is summed for it.
+template <class F>
+struct KeySums {
+  KeyTile tile;
+  const F* keys;      // panels
+  const F* values;    // panels
+  const F* key_rows;  // [tile, Dp]
+  F* dk;              // [tile, Dp] Σ ds q, where q is packed
+  F* dv;              // [tile, Dp] Σ p dy
+};
+
+/// A block of queries, packed, and where its dq goes.
+template <class F>
+struct QueryBlock {
+  int64_t count;        // ≤ kBackwardRows
+  int64_t first_limit;  // keys that its first query sees
+  bool causal;
+  F* q;   // [rows, Dp] times scale · log2(e)
+  F* dy;  // [rows, Dp]
+  F* p;   // [rows, tile]
+  F* ds;  // [rows, tile]
+  const F* lse;
+  const F* delta;
+  F* dq;
+  int64_t dq_step;
+
+  /// Keys of the tile that query r sees.
+  [[gnu::always_inline]] int64_t limit(int64_t r, const KeyTile& tile) const {
+    const int64_t n = causal ? first_limit + smaller(r, count - 1) - tile.n0 : tile.n;
+    return larger(0, smaller(n, tile.n));
+  }
+};
+
+/// p and ds of a block: p = 2^(q·k - lse), ds = p (dy·v - delta).
+template <class F>
+void probabilities(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size) {
+  constexpr int64_t L = kLanes<F>;
+  const int64_t Dp = round_up(D, L);
+  const KeyTile& tile = sums.tile;
+  // Columns that the block's products below read: whole groups of kRows keys, in whole vectors.
+  const auto width_of = [&](int64_t r) __attribute__((always_inline)) {
+    return round_up(round_up(block.limit(r + kRows - 1, tile), kRows), L);
+  };
+  const int64_t longest = width_of(block.count - 1);
+  for (int64_t n = 0; n < longest; n += kPanel<F>) {
+    for (int64_t r = 0; r < block.count; r += kRows) {
+      const int64_t vecs = smaller(kPanelVecs, (width_of(r) - n) / L);
+      if (vecs <= 0) continue;
+      F* const p = block.p + r * size + n;
+      F* const ds = block.ds + r * size + n;
+      product(
+          block.q + r * Dp, Dp, 1, sums.keys + n * D, kPanel<F>, D,
+          vecs, [&](int i, int64_t v, Vec<F> s) __attribute__((always_inline)) {
+            store(p + i * size + v * L, exp2(s - splat(block.lse[r + i])));
+          });
+      for (int64_t i = 0; i < kRows; ++i) {
+        const int64_t limit = block.limit(r + i, tile) - n;
+        for (int64_t v = larger(0, limit / L); v < vecs; ++v)
+          store(p + i * size + v * L, first_lanes(load(p + i * size + v * L), limit - v * L, F(0)));
+        if (tile.seen == nullptr) continue;
+        for (int64_t v = 0; v < vecs; ++v)
+          store(p + i * size + v * L,
+                where_seen(load(p + i * size + v * L), tile.seen + n + v * L, F(0)));
+      }
+      product(
+          block.dy + r * Dp, Dp, 1, sums.values + n * D, kPanel<F>, D,
+          vecs, [&](int i, int64_t v, Vec<F> dp) __attribute__((always_inline)) {
+            store(ds + i * size + v * L,
+                  load(p + i * size + v * L) * (dp - splat(block.delta[r + i])));
+          });
+    }
+  }
+}
+
+/// Adds what a block of queries and a tile of keys give to each other.
+template <class F>
+void exchange(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size,
+              F scale) {
+  constexpr int64_t L = kLanes<F>;
+  const int64_t Dp = round_up(D, L);
+  const KeyTile& tile = sums.tile;
+  probabilities(block, sums, D, size);
+  const int64_t longest = block.limit(block.count - 1, tile);
+  int64_t r0 = 0;  // the first group of queries that sees key n
+  for (int64_t n = 0; n < longest; n += kRows) {
+    while (block.limit(r0 + kRows - 1, tile) <= n) r0 += kRows;
+    const int64_t rows = block.count - r0;
+    const auto add_to = [&](F * total) __attribute__((always_inline)) {
+      return [=](int i, int64_t v, Vec<F> sum) __attribute__((always_inline)) {
+        F* const to = total + (n + i) * Dp + v * L;
+        store(to, load(to) + sum);
+      };
+    };
+    product(block.p + r0 * size + n, 1, size, block.dy + r0 * Dp, Dp, rows, Dp / L,
+            add_to(sums.dv));
+    product(block.ds + r0 * size + n, 1, size, block.q + r0 * Dp, Dp, rows, Dp / L,
+            add_to(sums.dk));
+  }
+  for (int64_t r = 0; r < block.count; r += kRows) {
+    const int64_t limit = block.limit(r + kRows - 1, tile);
+    if (limit == 0 && tile.n0 > 0) continue;
+    product(
+        block.ds + r * size, size, 1, sums.key_rows, Dp, limit,
+        Dp / L, [&](int i, int64_t v, Vec<F> sum) __attribute__((always_inline)) {
+          if (r + i >= block.count) return;
+          F* const to = block.dq + (r + i) * block.dq_step + v * L;
+          const int64_t n = smaller(L, D - v * L);
+          const Vec<F> part = splat(scale) * sum;
+          store(to, tile.n0 == 0 ? part : load(to, n) + part, n);
+        });
+  }
+}
+
+/// delta[t] = Σ_D y·dy
+template <class T>
+void row_products(const AttentionBackward<T>& op, int64_t b, int64_t h) {
+  using F = sherd::Accumulate<T>;
+  const AttentionSizes& z = op.sizes;
+  for (int64_t t = 0; t < z.T; ++t) {
+    const T* const y = op.y.row(b, t, h);
+    const T* const dy = op.dy.row(b, t, h);
+    Vec<F> total{};
+    for_lanes<T>(
+        z.D, [&](int64_t d, int64_t n)
+                 __attribute__((always_inline)) { total += load(y + d, n) * load(dy + d, n); });
+    op.delta[(b * z.H + h) * z.T + t] = sum(total);
+  }
+}
+
+/// to = factor · from, rows of D.
+template <class T, class F>
+void unpack_rows(const F* from, int64_t from_step, int64_t rows, int64_t D, F factor, T* to,
+                 int64_t step) {
+  for (int64_t r = 0; r < rows; ++r)
+    for_lanes<T>(
+        D, [&](int64_t d, int64_t n) __attribute__((always_inline)) {
+          store(to + r * step + d, splat(factor) * load(from + r * from_step + d, n), n);
+        });
+}
+
+template <class T>
+void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* memory) {
+  using F = sherd::Accumulate<T>;
+  constexpr int64_t L = kLanes<F>;
+  const AttentionSizes& z = op.sizes;
+  const int64_t D = z.D;
+  const int64_t Dp = round_up(D, L);
+  const int64_t size = key_tile(D);
+  const int64_t b = item / z.Hkv;
+  const int64_t g = item % z.Hkv;
+  const int64_t group = z.H / z.Hkv;
+
+  Scratch<F> scratch{memory};
+  F* const keys = scratch.take(round_up(size, kPanel<F>) * D);
+  F* const values = scratch.take(round_up(size, kPanel<F>) * D);
+  F* const key_rows = scratch.take(size * Dp);
+  F* const dk = scratch.take(size * Dp);
+  F* const dv = scratch.take(size * Dp);
+  QueryBlock<F> block{};
+  block.causal = z.causal;
+  block.q = scratch.take(kBackwardRows * Dp);
+  block.dy = scratch.take(kBackwardRows * Dp);
+  block.p = scratch.take(kBackwardRows * size);
+  block.ds = scratch.take(kBackwardRows * size);
+  F* const lse = scratch.take(kBackwardRows);
+  F* const delta = scratch.take(kBackwardRows);
+  block.lse = lse;
+  block.delta = delta;
+  block.dq_step = op.dq_sum.step;
+
+  for (int64_t h = g * group; h < (g + 1) * group; ++h) row_products(op, b, h);
+
+  for (int64_t n0 = 0; n0 < z.S; n0 += size) {
+    const int64_t n = smaller(size, z.S - n0);
+    bool copied[kMaxKeyTile];
+    const bool* const mask = seen_keys(op.mask, b * z.S + n0, n, copied);
+    pack_panels<F>(op.k.row(b, n0, g), op.k.step, n, round_up(n, kRows), D, mask, keys);
+    pack_panels<F>(op.v.row(b, n0, g), op.v.step, n, round_up(n, kRows), D, mask, values);
+    pack_rows<F>(op.k.row(b, n0, g), op.k.step, n, n, D, F(1), mask, key_rows, Dp);
+    for (int64_t i = 0; i < round_up(n, kRows) * Dp; i += L) {
+      store(dk + i, Vec<F>{});
+      store(dv + i, Vec<F>{});
+    }
+    const KeySums<F> sums{{n0, n, mask}, keys, values, key_rows, dk, dv};
+    for (int64_t h = g * group; h < (g + 1) * group; ++h) {
+      for (int64_t t0 = 0; t0 < z.T; t0 += kBackwardRows) {
+        block.count = smaller(kBackwardRows, z.T - t0);
+        if (n0 > 0 && z.visible(t0 + block.count - 1) <= n0) continue;
+        const int64_t padded = round_up(block.count, kRows);
+        block.first_limit = t0 + 1 + z.S - z.T;
+        pack_rows<F>(op.q.row(b, t0, h), op.q.step, block.count, padded, D,
+                     static_cast<F>(op.scale * kLog2E), nullptr, block.q, Dp);
+        pack_rows<F>(op.dy.row(b, t0, h), op.dy.step, block.count, padded, D, F(1), nullptr,
+                     block.dy, Dp);
+        for (int64_t i = 0; i < padded; ++i) {
+          const int64_t at = (b * z.H + h) * z.T + t0 + i;
+          lse[i] = i < block.count ? op.lse[at] : infinity<F>();
+          delta[i] = i < block.count ? op.delta[at] : F(0);
+        }
+        block.dq = op.dq_sum.row(b, t0, h);
+        exchange(block, sums, D, size, op.scale);
+      }
+    }
+    unpack_rows<T>(dk, Dp, n, D, static_cast<F>(kLn2), op.dk.row(b, n0, g), op.dk.step);
+    unpack_rows<T>(dv, Dp, n, D, F(1), op.dv.row(b, n0, g), op.dv.step);
+  }
+  if constexpr (kLanes<T> != L || sizeof(T) != sizeof(F)) {
+    for (int64_t h = g * group; h < (g + 1) * group; ++h)
+      unpack_rows<T>(op.dq_sum.row(b, 0, h), op.dq_sum.step, z.T, D, F(1), op.dq.row(b, 0, h),
+                     op.dq.step);
+  }
+}
+
+}  // namespace
+
+template <class T>
+template <Isa I>
+void AttentionForward<T>::run(int64_t begin, int64_t end) const {
+  const int64_t D = sizes.D;
+  const int64_t rows = smaller(attention_query_tile(D), round_up(sizes.T, kRows));
+  const int64_t keys = key_tile(D);
+  const int64_t elements = rows * (2 * round_up(D, 16) + 16 + 2) + round_up(keys, kPanel<F>) * D +
+                           keys * round_up(D, 16) + kForwardRows * keys;
+  auto* const memory = static_cast<F*>(
+      __builtin_alloca_with_align(static_cast<size_t>(elements + 16 * 16) * sizeof(F), 512));
+  for (int64_t item = begin; item < end; ++item) forward_item<T>(*this, item, memory);
+}
+
+template void AttentionForward<float>::run<kIsa>(int64_t, int64_t) const;
+template void AttentionForward<double>::run<kIsa>(int64_t, int64_t) const;
+template void AttentionForward<bf16>::run<kIsa>(int64_t, int64_t) const;
+template void AttentionForward<f16>::run<kIsa>(int64_t, int64_t) const;
+
+template <class T>
+template <Isa I>
+void AttentionBackward<T>::run(int64_t begin, int64_t end) const {
+  const int64_t D = sizes.D;
+  const int64_t keys = key_tile(D);
+  const int64_t elements = 2 * round_up(keys, kPanel<F>) * D + 3 * keys * round_up(D, 16) +
+                           kBackwardRows * (2 * round_up(D, 16) + 2 * keys + 2);
+  auto* const memory = static_cast<F*>(
+      __builtin_alloca_with_align(static_cast<size_t>(elements + 16 * 16) * sizeof(F), 512));
+  for (int64_t item = begin; item < end; ++item) backward_item<T>(*this, item, memory);
+}
+
+template void AttentionBackward<float>::run<kIsa>(int64_t, int64_t) const;
+template void AttentionBackward<double>::run<kIsa>(int64_t, int64_t) const;
+template void AttentionBackward<bf16>::run<kIsa>(int64_t, int64_t) const;
+template void AttentionBackward<f16>::run<kIsa>(int64_t, int64_t) const;
+
+}  // namespace sherd::kernels
