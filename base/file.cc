@@ -216,11 +216,14 @@ void make_folders(const std::string& path) {
 std::vector<std::string> expand_glob(const std::string& pattern) {
   glob_t found{};
   const int rc = ::glob(pattern.c_str(), GLOB_BRACE | GLOB_TILDE | GLOB_ERR, nullptr, &found);
+  const int error = errno;
+  const bool none =
+      rc == GLOB_NOMATCH || (rc == GLOB_ABORTED && (error == ENOENT || error == ENOTDIR));
   std::vector<std::string> paths;
   if (rc == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   std::sort(paths.begin(), paths.end());  // glob sorts by locale
-  if (rc != 0 && rc != GLOB_NOMATCH) fail_errno(pattern, "cannot list");
+  if (rc != 0 && !none) fail_errno(pattern, "cannot list", error);
   return paths;
 }
 

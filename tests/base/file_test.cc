@@ -136,6 +136,8 @@ TEST_CASE("globs") {
   CHECK(expand_glob(folder / "c.bin") == std::vector<std::string>{folder / "c.bin"});
   CHECK(expand_glob(folder / "*.none").empty());
   CHECK(expand_glob(folder / "none").empty());
+  CHECK(expand_glob(folder / "none/*").empty());
+  CHECK(expand_glob(folder / "c.bin/*").empty());
 }
 
 TEST_CASE("the stamp changes with the file") {

@@ -8,10 +8,9 @@
 
 #include "base/fields.h"
 #include "train/config/available.h"
+#include "train/sampler.h"
 
 namespace sherd {
-
-enum class SampleOrder { shuffled, sequential, random };
 
 struct DataSection {
   std::vector<std::string> files;
