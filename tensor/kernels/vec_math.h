@@ -1,15 +1,28 @@
-// exp, log and max of vectors, for kernels. Like vec.h only NAME_cpu.cc files include this, and
-// everything in it is inlined. Results are the same at every instruction set but for the rounding
-// of fused multiply-adds.
+// exp, log, tanh, erf, sqrt, abs and max of vectors, for kernels. Like vec.h only NAME_cpu.cc files
+// include this, and everything in it is inlined. Results are the same at every instruction set but
+// for the rounding of fused multiply-adds.
 #pragma once
+
+#include <immintrin.h>
 
 #include "tensor/kernels/vec.h"
 
 namespace sherd {
 namespace {
 
-[[gnu::always_inline]] inline F32x16 max(F32x16 a, F32x16 b) { return a > b ? a : b; }
-[[gnu::always_inline]] inline F64x8 max(F64x8 a, F64x8 b) { return a > b ? a : b; }
+/// a < b ? x : y in each lane; y where a or b is NaN.
+template <class V>
+[[gnu::always_inline]] inline V select_less(V a, V b, V x, V y) {
+  return a < b ? x : y;
+}
+/// x where x is NaN, else y.
+template <class V>
+[[gnu::always_inline]] inline V keep_nan(V x, V y) {
+  return x != x ? x : y;
+}
+
+[[gnu::always_inline]] inline F32x16 max(F32x16 a, F32x16 b) { return select_less(b, a, a, b); }
+[[gnu::always_inline]] inline F64x8 max(F64x8 a, F64x8 b) { return select_less(b, a, a, b); }
 
 /// Largest lane.
 [[gnu::always_inline]] inline float max(F32x16 v) {
@@ -27,15 +40,15 @@ namespace {
   return x[0];
 }
 
-/// e^x within 2 ulp; infinity above the range, NaN for NaN. Results below the normal range are 0:
+/// e^x within 1 ulp; infinity above the range, NaN for NaN. Results below the normal range are 0:
 /// subnormal ones would cost a hundred cycles each, and masked scores are all there.
 /// x = n ln 2 + r, |r| <= ln 2 / 2; the polynomial is that of Cephes' expf.
 [[gnu::always_inline]] inline F32x16 exp(F32x16 x) {
   constexpr float kLow = -87.3365f;      // ln 2^-126
   constexpr float kHigh = 88.72283f;     // ln of the largest float
   constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: adding it leaves n in the low bits
-  F32x16 c = x < splat(kLow) ? splat(kLow) : x;
-  c = c > splat(kHigh) ? splat(kHigh) : c;
+  F32x16 c = select_less(x, splat(kLow), splat(kLow), x);
+  c = select_less(splat(kHigh), c, splat(kHigh), c);
   const F32x16 shifted = c * 1.44269504f + kRound;
   const F32x16 n = shifted - kRound;
   const F32x16 r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -47,9 +60,9 @@ namespace {
   p = p * (r * r) + r + 1.0f;
   const I32x16 scaled = __builtin_bit_cast(I32x16, p) + (__builtin_bit_cast(I32x16, shifted) << 23);
   F32x16 y = __builtin_bit_cast(F32x16, scaled);
-  y = x < splat(kLow) ? F32x16{} : y;
-  y = x > splat(kHigh) ? splat(__builtin_inff()) : y;
-  return x != x ? x : y;
+  y = select_less(x, splat(kLow), F32x16{}, y);
+  y = select_less(splat(kHigh), x, splat(__builtin_inff()), y);
+  return keep_nan(x, y);
 }
 
 /// The same for f64; the polynomial is the Taylor series.
@@ -57,8 +70,8 @@ namespace {
   constexpr double kLow = -708.396;
   constexpr double kHigh = 709.782712893384;
   constexpr double kRound = 6755399441055744.0;  // 1.5 · 2^52
-  F64x8 c = x < splat(kLow) ? splat(kLow) : x;
-  c = c > splat(kHigh) ? splat(kHigh) : c;
+  F64x8 c = select_less(x, splat(kLow), splat(kLow), x);
+  c = select_less(splat(kHigh), c, splat(kHigh), c);
   const F64x8 shifted = c * 1.4426950408889634 + kRound;
   const F64x8 n = shifted - kRound;
   const F64x8 r = (c - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6;
@@ -77,9 +90,9 @@ namespace {
   p = p * (r * r) + r + 1.0;
   const I64x8 scaled = __builtin_bit_cast(I64x8, p) + (__builtin_bit_cast(I64x8, shifted) << 52);
   F64x8 y = __builtin_bit_cast(F64x8, scaled);
-  y = x < splat(kLow) ? F64x8{} : y;
-  y = x > splat(kHigh) ? splat(__builtin_inf()) : y;
-  return x != x ? x : y;
+  y = select_less(x, splat(kLow), F64x8{}, y);
+  y = select_less(splat(kHigh), x, splat(__builtin_inf()), y);
+  return keep_nan(x, y);
 }
 
 /// ln x within 2 ulp; -infinity for 0 and subnormal x, NaN below.
@@ -105,9 +118,10 @@ namespace {
   const F64x8 ln_m = s * 2.0 + (s * 2.0) * (s2 * p);
   const F64x8 nd = __builtin_convertvector(n, F64x8);
   F64x8 y = nd * 6.93147180369123816490e-1 + (ln_m + nd * 1.90821492927058770002e-10);
-  y = x < splat(0x1p-1022) ? splat(-__builtin_inf()) : y;
-  y = x == splat(__builtin_inf()) ? x : y;
-  return x < F64x8{} || x != x ? splat(__builtin_nan("")) : y;
+  y = select_less(x, splat(0x1p-1022), splat(-__builtin_inf()), y);
+  y = select_less(splat(__DBL_MAX__), x, x, y);
+  y = select_less(x, F64x8{}, splat(__builtin_nan("")), y);
+  return keep_nan(x, y);
 }
 
 /// The same for f32.
@@ -126,9 +140,110 @@ namespace {
   const F32x16 ln_m = s * 2.0f + (s * 2.0f) * (s2 * p);
   const F32x16 nf = __builtin_convertvector(n, F32x16);
   F32x16 y = nf * 0.693359375f + (ln_m + nf * -2.12194440e-4f);
-  y = x < splat(0x1p-126f) ? splat(-__builtin_inff()) : y;
-  y = x == splat(__builtin_inff()) ? x : y;
-  return x < F32x16{} || x != x ? splat(__builtin_nanf("")) : y;
+  y = select_less(x, splat(0x1p-126f), splat(-__builtin_inff()), y);
+  y = select_less(splat(__FLT_MAX__), x, x, y);
+  y = select_less(x, F32x16{}, splat(__builtin_nanf("")), y);
+  return keep_nan(x, y);
+}
+
+[[gnu::always_inline]] inline F32x16 abs(F32x16 x) {
+  return __builtin_bit_cast(F32x16, __builtin_bit_cast(U32x16, x) & 0x7fffffffu);
+}
+[[gnu::always_inline]] inline F64x8 abs(F64x8 x) {
+  return __builtin_bit_cast(F64x8, __builtin_bit_cast(I64x8, x) & 0x7fffffffffffffff);
+}
+
+/// |magnitude| with the sign of `sign`.
+[[gnu::always_inline]] inline F32x16 copysign(F32x16 magnitude, F32x16 sign) {
+  const U32x16 m = __builtin_bit_cast(U32x16, magnitude) & 0x7fffffffu;
+  return __builtin_bit_cast(F32x16, m | (__builtin_bit_cast(U32x16, sign) & 0x80000000u));
+}
+
+/// 1 / x for x in [1, 2], within 0.52 ulp; faster than dividing where there are 512-bit registers.
+[[gnu::always_inline]] inline F32x16 reciprocal(F32x16 x) {
+#if defined(__AVX512F__)
+  const auto r = __builtin_bit_cast(F32x16, _mm512_rcp14_ps(__builtin_bit_cast(__m512, x)));
+  return r + r * (1.0f - x * r);  // Newton
+#else
+  return 1.0f / x;
+#endif
+}
+[[gnu::always_inline]] inline F64x8 reciprocal(F64x8 x) { return 1.0 / x; }
+
+[[gnu::always_inline]] inline F32x16 sqrt(F32x16 x) {
+  for (int i = 0; i < 16; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+}
+[[gnu::always_inline]] inline F64x8 sqrt(F64x8 x) {
+  for (int i = 0; i < 8; ++i) x[i] = __builtin_sqrt(x[i]);
+  return x;
+}
+
+/// tanh x within 1.1 ulp. Below 0.625 the polynomial of Cephes' tanhf.
+[[gnu::always_inline]] inline F32x16 tanh(F32x16 x) {
+  const F32x16 a = abs(x);
+  const F32x16 x2 = x * x;
+  F32x16 p = x2 * -5.70498872745e-3f + 2.06390887954e-2f;
+  p = p * x2 - 5.37397155531e-2f;
+  p = p * x2 + 1.33314422036e-1f;
+  p = p * x2 - 3.33332819422e-1f;
+  const F32x16 small = p * x2 * x + x;
+  const F32x16 large = 1.0f - 2.0f / (exp(a + a) + 1.0f);
+  return copysign(select_less(a, splat(0.625f), small, large), x);
+}
+
+/// e^(x²) erfc(x) for x >= 0, within 2 ulp up to 10: t = 1 / (1 + 0.3 x) times a polynomial in t
+/// that interpolates at Chebyshev's points.
+[[gnu::always_inline]] inline F32x16 scaled_erfc(F32x16 x) {
+  const F32x16 t = 1.0f / (x * 0.3f + 1.0f);
+  const F32x16 u = t - 0.5f;
+  F32x16 p = u * -1.307708773e-1f - 3.114923851e-2f;
+  p = p * u + 2.802221432e-1f;
+  p = p * u + 6.533180332e-1f;
+  p = p * u + 9.113233529e-1f;
+  p = p * u + 9.497360741e-1f;
+  p = p * u + 7.951249572e-1f;
+  p = p * u + 5.530472326e-1f;
+  p = p * u + 3.249799222e-1f;
+  return p * t;
+}
+
+/// erf x within 1.2 ulp. Below 1 the polynomial of Cephes' erff.
+[[gnu::always_inline]] inline F32x16 erf(F32x16 x) {
+  const F32x16 a = abs(x);
+  const F32x16 x2 = x * x;
+  F32x16 p = x2 * 7.853861353153693e-5f - 8.010193625184903e-4f;
+  p = p * x2 + 5.188327685732524e-3f;
+  p = p * x2 - 2.685381193529856e-2f;
+  p = p * x2 + 1.128358514861418e-1f;
+  p = p * x2 - 3.761262582423300e-1f;
+  const F32x16 small = x + x * (p * x2 + 1.28379165726710e-1f);
+  const F32x16 large = 1.0f - exp(-x2) * scaled_erfc(a);
+  return select_less(a, splat(1.0f), small, copysign(large, x));
+}
+
+/// f64 calls the C library: it is for checks, not for speed.
+[[gnu::always_inline]] inline F64x8 tanh(F64x8 x) {
+  for (int i = 0; i < 8; ++i) x[i] = __builtin_tanh(x[i]);
+  return x;
+}
+[[gnu::always_inline]] inline F64x8 erf(F64x8 x) {
+  for (int i = 0; i < 8; ++i) x[i] = __builtin_erf(x[i]);
+  return x;
+}
+
+/// Φ(x) = P(normal <= x) and its derivative, the normal density φ(x). Φ keeps its digits in the
+/// left tail (60 ulp at -12).
+[[gnu::always_inline]] inline void normal_cdf(F32x16 x, F32x16& cdf, F32x16& density) {
+  const F32x16 a = abs(x) * 0.70710678f;
+  const F32x16 e = exp(x * x * -0.5f);
+  const F32x16 tail = e * scaled_erfc(a) * 0.5f;
+  cdf = select_less(x, F32x16{}, tail, 1.0f - tail);
+  density = e * 0.39894228f;
+}
+[[gnu::always_inline]] inline void normal_cdf(F64x8 x, F64x8& cdf, F64x8& density) {
+  for (int i = 0; i < 8; ++i) cdf[i] = 0.5 * __builtin_erfc(x[i] * -0.7071067811865476);
+  density = exp(x * x * -0.5) * 0.3989422804014327;
 }
 
 }  // namespace
