@@ -1,0 +1,32 @@
+#include "optim/adamw_kernels.h"
+#include "optim/update.h"
+
+namespace sherd::kernels {
+
+template <class T>
+template <Isa I>
+void AdamW<T>::run(int64_t begin, int64_t end) const {
+  const Vec<R> one_minus_beta1 = splat(1 - beta1);
+  const Vec<R> one_minus_beta2 = splat(1 - beta2);
+  Vec<R> spoilt{};  // turns to NaN and stays so
+  for_lanes<R>(end - begin, [&](int64_t at, int64_t n) {
+    const int64_t i = begin + at;
+    const Vec<R> g = load(grad + i, n) * grad_scale;
+    const Vec<R> m1 = load(m + i, n) * beta1 + g * one_minus_beta1;
+    const Vec<R> v1 = load(v + i, n) * beta2 + g * g * one_minus_beta2;
+    const Vec<R> p = load_value<T>(value + i, master + i, n) * decay -
+                     m1 * step_size / (root(v1) * correction + eps);
+    store(m + i, m1, n);
+    store(v + i, v1, n);
+    store_value<T>(value + i, master + i, p, n);
+    spoilt += g - g;
+  });
+  if (sum(spoilt) != 0) *not_finite = true;
+}
+
+template void AdamW<float>::run<kIsa>(int64_t, int64_t) const;
+template void AdamW<double>::run<kIsa>(int64_t, int64_t) const;
+template void AdamW<bf16>::run<kIsa>(int64_t, int64_t) const;
+template void AdamW<f16>::run<kIsa>(int64_t, int64_t) const;
+
+}  // namespace sherd::kernels
