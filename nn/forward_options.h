@@ -1,0 +1,21 @@
+// ForwardOptions: what a forward pass depends on beside its inputs and parameters.
+#pragma once
+
+#include "tensor/random.h"
+
+namespace sherd {
+
+struct ForwardOptions {
+  /// Dropout is active.
+  bool training = false;
+  /// Of this micro-batch: derived from (seed, step, micro-batch). Equal keys drop equal elements.
+  RandomKey key{};
+
+  /// For the part of the model called `part` (a name or an index): parts draw independently.
+  template <class Part>
+  ForwardOptions at(const Part& part) const {
+    return {training, key.derive(part)};
+  }
+};
+
+}  // namespace sherd
