@@ -24,7 +24,7 @@ class Runtime;
 using RuntimePtr = std::shared_ptr<Runtime>;
 
 /// Used by one thread, the rank's, but for the allocator, which is thread-safe.
-class Runtime {
+class Runtime : public std::enable_shared_from_this<Runtime> {
  public:
   explicit Runtime(const RuntimeOptions& options)
       : device_(options.device),

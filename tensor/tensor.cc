@@ -76,6 +76,14 @@ Tensor Tensor::over(const RuntimePtr& runtime, const Shape& shape, DType dtype, 
   return t;
 }
 
+Tensor Tensor::strided(const RuntimePtr& runtime, const Shape& shape, const Strides& strides,
+                       DType dtype, void* data) {
+  check(shape.size() == strides.size(), "a stride for each dim is wanted:", shape, "and", strides);
+  Tensor t = over(runtime, shape, dtype, data, nullptr);
+  t.strides_ = strides;
+  return t;
+}
+
 bool Tensor::is_contiguous() const {
   int64_t expected = 1;
   for (int i = dims() - 1; i >= 0; --i) {

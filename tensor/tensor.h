@@ -41,6 +41,9 @@ class Tensor {
   /// A view of foreign memory, contiguous, alive as long as `keep_alive`.
   static Tensor over(const RuntimePtr& runtime, const Shape& shape, DType dtype, void* data,
                      std::shared_ptr<void> keep_alive, std::string owner = {});
+  /// The same with strides in elements; `data` is the first element and outlives the tensor.
+  static Tensor strided(const RuntimePtr& runtime, const Shape& shape, const Strides& strides,
+                        DType dtype, void* data);
   /// Uninitialised, of the same runtime (and dtype).
   static Tensor empty_like(const Tensor& t) { return empty(t.runtime(), t.shape(), t.dtype()); }
 

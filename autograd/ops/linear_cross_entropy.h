@@ -1,0 +1,20 @@
+// The language model's head and its loss in one op, so that the logits are never whole in memory.
+#pragma once
+
+#include "autograd/ops/cross_entropy.h"
+#include "autograd/variable.h"
+
+namespace sherd {
+
+/// Bytes of logits and their gradient that are live at once, at most (one row at least).
+inline constexpr int64_t kLogitsChunkBytes = int64_t{32} << 20;
+
+/// loss = cross_entropy(h · wᵀ, targets, ignore_index), computed in chunks of rows whose gradient
+/// is taken at once h [N, C] f32|f64|bf16|f16, w [V, C] same dtype, targets [N] i32|i64 → loss
+/// scalar, f32 (f64 for f64) saves dh like h and dw f32 (f64 for f64) instead of the logits; logits
+/// are f32 (f64 for f64) throws usage if the shapes do not fit or a target is neither ignore_index
+/// nor in [0, V)
+LossResult linear_cross_entropy(const Variable& h, const Variable& w, const Tensor& targets,
+                                int64_t ignore_index = -1);
+
+}  // namespace sherd
