@@ -22,11 +22,11 @@ struct SlotState {
 /// One parameter, or a rank's piece of it. All tensors are contiguous and of value's shape.
 struct Slot {
   std::string name;
-  Tensor value;  ///< f32, f64, bf16 or f16
-  Tensor grad;   ///< f32 (f64 for f64); an empty handle: this slot stays as it is
+  Tensor value;      ///< f32, f64, bf16 or f16
+  Tensor grad = {};  ///< f32 (f64 for f64); an empty handle: this slot stays as it is
   double weight_decay = 0;
   double lr_scale = 1;
-  std::vector<SlotState> state;
+  std::vector<SlotState> state = {};
 
   /// The state of that name; an empty handle if there is none.
   Tensor find_state(std::string_view state_name) const;
