@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -83,9 +84,18 @@ void PosixFileSystem::make_folder(const std::string& path) {
   if (error) fail_system("cannot make the folder", path, error.value());
 }
 
-void PosixFileSystem::rename(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
+void PosixFileSystem::replace_folder(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  if (errno != ENOTEMPTY && errno != EEXIST)
     fail_system("cannot rename", from + " to " + to, errno);
+  // `from` is the old one after the exchange.
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    remove(to);
+    if (::rename(from.c_str(), to.c_str()) != 0)
+      fail_system("cannot rename", from + " to " + to, errno);
+    return;
+  }
+  remove(from);
 }
 
 void PosixFileSystem::remove(const std::string& path) {
@@ -112,11 +122,6 @@ std::vector<std::string> PosixFileSystem::list(const std::string& path) {
   if (error && error.value() != ENOENT) fail_system("cannot list", path, error.value());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-bool PosixFileSystem::exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
 }
 
 uint64_t PosixFileSystem::available_bytes(const std::string& path) {

@@ -30,16 +30,16 @@ class FileSystem {
   virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;
   /// With the folders above it.
   virtual void make_folder(const std::string& path) = 0;
-  /// Atomic; `to` must not exist or be an empty folder.
-  virtual void rename(const std::string& from, const std::string& to) = 0;
+  /// Renames the folder `from` to `to`. A folder that `to` named before is gone afterwards; at
+  /// every instant `to` names either a whole one or (where the file system cannot exchange names)
+  /// none.
+  virtual void replace_folder(const std::string& from, const std::string& to) = 0;
   /// A file or a whole folder; nothing happens when it is gone.
   virtual void remove(const std::string& path) = 0;
   /// Returns when the names in a folder are on the disk.
   virtual void sync_folder(const std::string& path) = 0;
   /// Names in a folder, sorted; none if there is no such folder.
   virtual std::vector<std::string> list(const std::string& path) = 0;
-  /// Whether a file or folder is there.
-  virtual bool exists(const std::string& path) = 0;
   /// What may still be written on the disk that holds `path`, or its nearest parent.
   virtual uint64_t available_bytes(const std::string& path) = 0;
 };
@@ -49,11 +49,10 @@ class PosixFileSystem : public FileSystem {
  public:
   std::unique_ptr<WritableFile> create(const std::string& path) override;
   void make_folder(const std::string& path) override;
-  void rename(const std::string& from, const std::string& to) override;
+  void replace_folder(const std::string& from, const std::string& to) override;
   void remove(const std::string& path) override;
   void sync_folder(const std::string& path) override;
   std::vector<std::string> list(const std::string& path) override;
-  bool exists(const std::string& path) override;
   uint64_t available_bytes(const std::string& path) override;
 };
 
