@@ -80,9 +80,9 @@ template <class F>
     if (limit - n < L) s = first_lanes(s, limit - n, -infinity<F>());
     if (seen != nullptr) s = where_seen(s, seen + n, -infinity<F>());
     if (limit - n < L || seen != nullptr) store(p + n, s);
-    top = s > top ? s : top;
+    top = larger(top, s);
   }
-  const F highest = largest<F>(top);
+  const F highest = largest(top);
   const F now = highest > max ? highest : max;
   const F base = now == -infinity<F>() ? F(0) : now;
   shrink = exp2(splat(max - base))[0];
@@ -115,12 +115,9 @@ void attend(const Queries<F>& queries, int64_t r0, int64_t count, int64_t first_
     for (int64_t r = 0; r < count; r += kRows) {
       const int64_t limit = limit_of(r + kRows - 1);
       if (n >= limit) continue;
-      F* const to = scores + r * tile_size + n;
-      product(
-          queries.q + (r0 + r) * Dp, Dp, 1, keys + n * D, kPanel<F>, D,
-          smaller(kPanelVecs, (limit - n + L - 1) / L),
-          [&](int i, int64_t v, Vec<F> s)
-              __attribute__((always_inline)) { store(to + i * tile_size + v * L, s); });
+      multiply<F>({queries.q + (r0 + r) * Dp, Dp, 1, keys + n * D, kPanel<F>, D,
+                   scores + r * tile_size + n, tile_size},
+                  smaller(kPanelVecs, (limit - n + L - 1) / L));
     }
   }
   for (int64_t r = 0; r < count; r += kRows) {
@@ -129,14 +126,9 @@ void attend(const Queries<F>& queries, int64_t r0, int64_t count, int64_t first_
     for (int64_t i = r; i < smaller(r + kRows, count); ++i)
       softmax_row<F>(scores + i * tile_size, limit_of(i), group, tile.seen, queries.max[r0 + i],
                      queries.sum + (r0 + i) * L, queries.shrink[r0 + i]);
-    F* const y = queries.y + (r0 + r) * Dp;
-    const F* const shrink = queries.shrink + r0 + r;
-    product(
-        scores + r * tile_size, tile_size, 1, values, Dp, group,
-        Dp / L, [&](int i, int64_t v, Vec<F> sum) __attribute__((always_inline)) {
-          F* const to = y + i * Dp + v * L;
-          store(to, load(to) * splat(shrink[i]) + sum);
-        });
+    scale_multiply_add<F>(
+        {scores + r * tile_size, tile_size, 1, values, Dp, group, queries.y + (r0 + r) * Dp, Dp},
+        Dp / L, queries.shrink + r0 + r);
   }
 }
 
@@ -231,8 +223,7 @@ struct QueryBlock {
   F* ds;  // [rows, tile]
   const F* lse;
   const F* delta;
-  F* dq;
-  int64_t dq_step;
+  F* dq;  // [rows, Dp] what the tile gives
 
   /// Keys of the tile that query r sees.
   [[gnu::always_inline]] int64_t limit(int64_t r, const KeyTile& tile) const {
@@ -241,51 +232,51 @@ struct QueryBlock {
   }
 };
 
+/// p and ds of one query from its scores and dp, `width` of them; both 0 from `limit` on.
+template <class F>
+[[gnu::always_inline]] inline void row_gradients(F* p, F* ds, int64_t limit, int64_t width,
+                                                 const bool* seen, F lse, F delta) {
+  constexpr int64_t L = kLanes<F>;
+  for (int64_t n = 0; n < width; n += L) {
+    Vec<F> e = exp2(load(p + n) - splat(lse));
+    if (limit - n < L) e = first_lanes(e, limit - n, F(0));
+    if (seen != nullptr) e = where_seen(e, seen + n, F(0));
+    store(p + n, e);
+    store(ds + n, e * (load(ds + n) - splat(delta)));
+  }
+}
+
 /// p and ds of a block: p = 2^(q·k - lse), ds = p (dy·v - delta).
 template <class F>
 void probabilities(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size) {
   constexpr int64_t L = kLanes<F>;
   const int64_t Dp = round_up(D, L);
   const KeyTile& tile = sums.tile;
-  // Columns that the block's products below read: whole groups of kRows keys, in whole vectors.
+  // Columns that the products of exchange() read: whole groups of kRows keys, in whole vectors.
   const auto width_of = [&](int64_t r) __attribute__((always_inline)) {
     return round_up(round_up(block.limit(r + kRows - 1, tile), kRows), L);
   };
   const int64_t longest = width_of(block.count - 1);
   for (int64_t n = 0; n < longest; n += kPanel<F>) {
     for (int64_t r = 0; r < block.count; r += kRows) {
-      const int64_t vecs = smaller(kPanelVecs, (width_of(r) - n) / L);
-      if (vecs <= 0) continue;
+      const int64_t width = smaller(kPanel<F>, width_of(r) - n);
+      if (width <= 0) continue;
       F* const p = block.p + r * size + n;
       F* const ds = block.ds + r * size + n;
-      product(
-          block.q + r * Dp, Dp, 1, sums.keys + n * D, kPanel<F>, D,
-          vecs, [&](int i, int64_t v, Vec<F> s) __attribute__((always_inline)) {
-            store(p + i * size + v * L, exp2(s - splat(block.lse[r + i])));
-          });
-      for (int64_t i = 0; i < kRows; ++i) {
-        const int64_t limit = block.limit(r + i, tile) - n;
-        for (int64_t v = larger(0, limit / L); v < vecs; ++v)
-          store(p + i * size + v * L, first_lanes(load(p + i * size + v * L), limit - v * L, F(0)));
-        if (tile.seen == nullptr) continue;
-        for (int64_t v = 0; v < vecs; ++v)
-          store(p + i * size + v * L,
-                where_seen(load(p + i * size + v * L), tile.seen + n + v * L, F(0)));
-      }
-      product(
-          block.dy + r * Dp, Dp, 1, sums.values + n * D, kPanel<F>, D,
-          vecs, [&](int i, int64_t v, Vec<F> dp) __attribute__((always_inline)) {
-            store(ds + i * size + v * L,
-                  load(p + i * size + v * L) * (dp - splat(block.delta[r + i])));
-          });
+      multiply<F>({block.q + r * Dp, Dp, 1, sums.keys + n * D, kPanel<F>, D, p, size}, width / L);
+      multiply<F>({block.dy + r * Dp, Dp, 1, sums.values + n * D, kPanel<F>, D, ds, size},
+                  width / L);
+      for (int64_t i = 0; i < kRows; ++i)
+        row_gradients<F>(p + i * size, ds + i * size, block.limit(r + i, tile) - n, width,
+                         tile.seen == nullptr ? nullptr : tile.seen + n, block.lse[r + i],
+                         block.delta[r + i]);
     }
   }
 }
 
-/// Adds what a block of queries and a tile of keys give to each other.
+/// What a block of queries and a tile of keys give to each other: dv and dk grow, dq is set.
 template <class F>
-void exchange(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size,
-              F scale) {
+void exchange(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size) {
   constexpr int64_t L = kLanes<F>;
   const int64_t Dp = round_up(D, L);
   const KeyTile& tile = sums.tile;
@@ -295,30 +286,17 @@ void exchange(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int
   for (int64_t n = 0; n < longest; n += kRows) {
     while (block.limit(r0 + kRows - 1, tile) <= n) r0 += kRows;
     const int64_t rows = block.count - r0;
-    const auto add_to = [&](F * total) __attribute__((always_inline)) {
-      return [=](int i, int64_t v, Vec<F> sum) __attribute__((always_inline)) {
-        F* const to = total + (n + i) * Dp + v * L;
-        store(to, load(to) + sum);
-      };
-    };
-    product(block.p + r0 * size + n, 1, size, block.dy + r0 * Dp, Dp, rows, Dp / L,
-            add_to(sums.dv));
-    product(block.ds + r0 * size + n, 1, size, block.q + r0 * Dp, Dp, rows, Dp / L,
-            add_to(sums.dk));
+    multiply_add<F>(
+        {block.p + r0 * size + n, 1, size, block.dy + r0 * Dp, Dp, rows, sums.dv + n * Dp, Dp},
+        Dp / L);
+    multiply_add<F>(
+        {block.ds + r0 * size + n, 1, size, block.q + r0 * Dp, Dp, rows, sums.dk + n * Dp, Dp},
+        Dp / L);
   }
-  for (int64_t r = 0; r < block.count; r += kRows) {
-    const int64_t limit = block.limit(r + kRows - 1, tile);
-    if (limit == 0 && tile.n0 > 0) continue;
-    product(
-        block.ds + r * size, size, 1, sums.key_rows, Dp, limit,
-        Dp / L, [&](int i, int64_t v, Vec<F> sum) __attribute__((always_inline)) {
-          if (r + i >= block.count) return;
-          F* const to = block.dq + (r + i) * block.dq_step + v * L;
-          const int64_t n = smaller(L, D - v * L);
-          const Vec<F> part = splat(scale) * sum;
-          store(to, tile.n0 == 0 ? part : load(to, n) + part, n);
-        });
-  }
+  for (int64_t r = 0; r < block.count; r += kRows)
+    multiply<F>({block.ds + r * size, size, 1, sums.key_rows, Dp, block.limit(r + kRows - 1, tile),
+                 block.dq + r * Dp, Dp},
+                Dp / L);
 }
 
 /// delta[t] = Σ_D y·dy
@@ -335,6 +313,19 @@ void row_products(const AttentionBackward<T>& op, int64_t b, int64_t h) {
                  __attribute__((always_inline)) { total += load(y + d, n) * load(dy + d, n); });
     op.delta[(b * z.H + h) * z.T + t] = sum(total);
   }
+}
+
+/// sum = or += factor · part, rows of D.
+template <class F>
+void add_rows(const F* part, int64_t part_step, int64_t rows, int64_t D, F factor, bool first,
+              F* sum, int64_t step) {
+  for (int64_t r = 0; r < rows; ++r)
+    for_lanes<F>(
+        D, [&](int64_t d, int64_t n) __attribute__((always_inline)) {
+          F* const to = sum + r * step + d;
+          const Vec<F> x = splat(factor) * load(part + r * part_step + d);
+          store(to, first ? x : load(to, n) + x, n);
+        });
 }
 
 /// to = factor · from, rows of D.
@@ -376,7 +367,7 @@ void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* 
   F* const delta = scratch.take(kBackwardRows);
   block.lse = lse;
   block.delta = delta;
-  block.dq_step = op.dq_sum.step;
+  block.dq = scratch.take(kBackwardRows * Dp);
 
   for (int64_t h = g * group; h < (g + 1) * group; ++h) row_products(op, b, h);
 
@@ -407,8 +398,9 @@ void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* 
           lse[i] = i < block.count ? op.lse[at] : infinity<F>();
           delta[i] = i < block.count ? op.delta[at] : F(0);
         }
-        block.dq = op.dq_sum.row(b, t0, h);
-        exchange(block, sums, D, size, op.scale);
+        exchange(block, sums, D, size);
+        add_rows<F>(block.dq, Dp, block.count, D, op.scale, n0 == 0, op.dq_sum.row(b, t0, h),
+                    op.dq_sum.step);
       }
     }
     unpack_rows<T>(dk, Dp, n, D, static_cast<F>(kLn2), op.dk.row(b, n0, g), op.dk.step);
@@ -447,7 +439,7 @@ void AttentionBackward<T>::run(int64_t begin, int64_t end) const {
   const int64_t D = sizes.D;
   const int64_t keys = key_tile(D);
   const int64_t elements = 2 * round_up(keys, kPanel<F>) * D + 3 * keys * round_up(D, 16) +
-                           kBackwardRows * (2 * round_up(D, 16) + 2 * keys + 2);
+                           kBackwardRows * (3 * round_up(D, 16) + 2 * keys + 2);
   auto* const memory = static_cast<F*>(
       __builtin_alloca_with_align(static_cast<size_t>(elements + 16 * 16) * sizeof(F), 512));
   for (int64_t item = begin; item < end; ++item) backward_item<T>(*this, item, memory);

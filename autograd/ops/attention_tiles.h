@@ -26,20 +26,34 @@ inline constexpr int64_t kPanel = kPanelVecs* kLanes<F>;
   return (x + step - 1) / step * step;
 }
 
-/// done(row, vec, Σ_i a[row, i] b[i, vec]) for kRows rows and C vectors, i < k in order.
-/// a[row, i] = a[row · row_step + i · step]; b's rows are ldb apart.
-template <int C, class F, class Done>
-[[gnu::always_inline]] inline void product_of(const F* a, int64_t row_step, int64_t step,
-                                              const F* b, int64_t ldb, int64_t k,
-                                              const Done& done) {
+/// One operand of a product and its result: c[row] (op)= Σ_i a[row, i] b[i], i < k in order, where
+/// a[row, i] = a[row · row_step + i · step] and b's and c's rows are ldb and ldc apart.
+template <class F>
+struct Product {
+  const F* a;
+  int64_t row_step, step;
+  const F* b;
+  int64_t ldb;
+  int64_t k;
+  F* c;
+  int64_t ldc;
+};
+
+/// kRows rows and C vectors from `first` on; finish(row, to, sum) ends each, and is to be short:
+/// what it needs in registers is taken from the sums.
+template <int C, class F, class Finish>
+[[gnu::always_inline]] inline void product_of(const Product<F>& p, int64_t first,
+                                              const Finish& finish) {
   Vec<F> sums[kRows][C] = {};
-  for (int64_t i = 0; i < k; ++i) {
+  const F* a = p.a;
+  const F* b = p.b + first;
+  for (int64_t i = 0; i < p.k; ++i, a += p.step, b += p.ldb) {
     Vec<F> row[C];
 #pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) row[c] = load(b + i * ldb + c * kLanes<F>);
+    for (int c = 0; c < C; ++c) row[c] = load(b + c * kLanes<F>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vec<F> x = splat(a[r * row_step + i * step]);
+      const Vec<F> x = splat(a[r * p.row_step]);
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c) sums[r][c] += x * row[c];
     }
@@ -47,44 +61,45 @@ template <int C, class F, class Done>
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) done(r, c, sums[r][c]);
+    for (int c = 0; c < C; ++c) finish(r, p.c + r * p.ldc + first + c * kLanes<F>, sums[r][c]);
 }
 
-template <int N>
-struct Width {
-  static constexpr int value = N;
-};
-
-/// The same for any number of vectors; done(row, vec, sum) with vec counted from 0.
-template <class F, class Done>
-[[gnu::always_inline]] inline void product(const F* a, int64_t row_step, int64_t step, const F* b,
-                                           int64_t ldb, int64_t k, int64_t vecs, const Done& done) {
+template <class F, class Finish>
+[[gnu::always_inline]] inline void product(const Product<F>& p, int64_t vecs,
+                                           const Finish& finish) {
+  constexpr int64_t L = kLanes<F>;
   int64_t v = 0;
-  const auto part = [&](auto width) __attribute__((always_inline)) {
-    constexpr int C = decltype(width)::value;
-    product_of<C>(
-        a, row_step, step, b + v * kLanes<F>, ldb,
-        k, [&](int r, int c, Vec<F> sum) __attribute__((always_inline)) { done(r, v + c, sum); });
-    v += C;
-  };
-  while (v < vecs) {
-    const int64_t left = vecs - v;
-    if constexpr (kVecs >= 4) {
-      if (left == 3 || left == 5 || left == 6) {
-        part(Width<3>{});
-        continue;
-      }
-      if (left >= 4) {
-        part(Width<4>{});
-        continue;
-      }
-      if (left == 2) {
-        part(Width<2>{});
-        continue;
-      }
-    }
-    part(Width<1>{});
+  if constexpr (kVecs >= 4) {
+    // 5 and 6 are better cut in two near halves than to leave one or two vectors.
+    for (; vecs - v >= 4 && vecs - v != 5 && vecs - v != 6; v += 4) product_of<4>(p, v * L, finish);
+    for (; vecs - v >= 3; v += 3) product_of<3>(p, v * L, finish);
+    for (; vecs - v >= 2; v += 2) product_of<2>(p, v * L, finish);
   }
+  for (; v < vecs; ++v) product_of<1>(p, v * L, finish);
+}
+
+/// c = a b, kRows rows.
+template <class F>
+[[gnu::noinline]] void multiply(const Product<F>& p, int64_t vecs) {
+  product(
+      p, vecs, [](int, F* to, Vec<F> sum) __attribute__((always_inline)) { store(to, sum); });
+}
+
+/// c += a b
+template <class F>
+[[gnu::noinline]] void multiply_add(const Product<F>& p, int64_t vecs) {
+  product(
+      p, vecs,
+      [](int, F* to, Vec<F> sum) __attribute__((always_inline)) { store(to, load(to) + sum); });
+}
+
+/// c[row] = factor[row] · c[row] + a b
+template <class F>
+[[gnu::noinline]] void scale_multiply_add(const Product<F>& p, int64_t vecs, const F* factor) {
+  product(
+      p, vecs, [factor](int r, F* to, Vec<F> sum) __attribute__((always_inline)) {
+        store(to, load(to) * splat(factor[r]) + sum);
+      });
 }
 
 /// 2^x, x < 128; exactly 0 below -127, NaN for NaN. Relative error 8e-8.
@@ -112,14 +127,30 @@ template <class F, class Done>
 [[gnu::always_inline]] inline float log2_of(float x) { return __builtin_log2f(x); }
 [[gnu::always_inline]] inline double log2_of(double x) { return __builtin_log2(x); }
 
+[[gnu::always_inline]] inline F32x16 larger(F32x16 a, F32x16 b) { return a > b ? a : b; }
+[[gnu::always_inline]] inline F64x8 larger(F64x8 a, F64x8 b) { return a > b ? a : b; }
+
 /// The largest lane, of which NaN is none.
-template <class F>
-[[gnu::always_inline]] inline F largest(Vec<F> v) {
-  F x[kLanes<F>];
-  store(x, v);
-  for (int w = kLanes<F> / 2; w > 0; w /= 2)
-    for (int i = 0; i < w; ++i) x[i] = x[i] > x[i + w] ? x[i] : x[i + w];
-  return x[0];
+[[gnu::always_inline]] inline float largest(F32x16 v) {
+  if constexpr (kIsa >= Isa::avx512) {
+    v = larger(v,
+               __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    v = larger(v,
+               __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+    v = larger(v,
+               __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    v = larger(v,
+               __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+    return v[0];
+  }
+  float top = v[0];
+  for (int i = 1; i < 16; ++i) top = v[i] > top ? v[i] : top;
+  return top;
+}
+[[gnu::always_inline]] inline double largest(F64x8 v) {
+  double top = v[0];
+  for (int i = 1; i < 8; ++i) top = v[i] > top ? v[i] : top;
+  return top;
 }
 
 /// 0, 1, 2, …
@@ -169,20 +200,30 @@ template <int S>
   trade<1>(rows);
 }
 
-/// out[r · ld + d] = factor · x[r · step + d] for d < D, zeros up to ld. Rows where
-/// !seen[r] and rows from n to `rows` are zeros.
+/// Asks for a row that is read soon: rows are far apart, where the processor does not look ahead.
+template <class T>
+[[gnu::always_inline]] inline void prefetch_row(const T* row, int64_t D) {
+  for (int64_t d = 0; d < D; d += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(row + d);
+}
+inline constexpr int64_t kAhead = 8;  // rows
+
+/// out[r · ld + d] = factor · x[r · step + d] for d < D, zeros up to ld. Rows where !seen[r] and
+/// rows from n to `rows` are zeros.
 template <class F, class T>
 void pack_rows(const T* x, int64_t step, int64_t n, int64_t rows, int64_t D, F factor,
                const bool* seen, F* out, int64_t ld) {
+  constexpr int64_t L = kLanes<F>;
   for (int64_t r = 0; r < rows; ++r) {
     F* to = out + r * ld;
     if (r >= n || (seen != nullptr && !seen[r])) {
-      for (int64_t d = 0; d < ld; d += kLanes<F>) store(to + d, Vec<F>{});
+      for (int64_t d = 0; d < ld; d += L) store(to + d, Vec<F>{});
       continue;
     }
     const T* from = x + r * step;
-    for (int64_t d = 0; d < ld; d += kLanes<F>)
-      store(to + d, factor * load(from + d, smaller(kLanes<F>, D - d)));
+    if (r + kAhead < n) prefetch_row(from + kAhead * step, D);
+    int64_t d = 0;
+    for (; d + L <= D; d += L) store(to + d, factor * load(from + d));
+    if (d < D) store(to + d, factor * load_n(from + d, D - d));
   }
 }
 
@@ -194,17 +235,29 @@ void pack_panels(const T* x, int64_t step, int64_t n, int64_t columns, int64_t D
   constexpr int64_t L = kLanes<F>;
   for (int64_t r0 = 0; r0 < columns; r0 += L) {
     F* to = out + r0 / kPanel<F> * kPanel<F> * D + r0 % kPanel<F>;
+    const bool full = r0 + L <= n && seen == nullptr;
+    for (int64_t i = 0; i < L && r0 + L + i < n; ++i) prefetch_row(x + (r0 + L + i) * step, D);
     for (int64_t d0 = 0; d0 < D; d0 += L) {
       const int64_t width = smaller(L, D - d0);
       Vec<F> rows[L];
-      for (int64_t i = 0; i < L; ++i) {
-        const int64_t r = r0 + i;
-        const bool zero = r >= n || (seen != nullptr && !seen[r]);
-        rows[i] = zero ? Vec<F>{} : load(x + r * step + d0, width);
+      if (full && width == L) {
+#pragma GCC unroll 16
+        for (int i = 0; i < L; ++i) rows[i] = load(x + (r0 + i) * step + d0);
+      } else {
+        for (int64_t i = 0; i < L; ++i) {
+          const int64_t r = r0 + i;
+          const bool zero = r >= n || (seen != nullptr && !seen[r]);
+          rows[i] = zero ? Vec<F>{} : load(x + r * step + d0, width);
+        }
       }
       if constexpr (kIsa >= Isa::avx512 && L == 16) {
         transpose(rows);
-        for (int64_t d = 0; d < width; ++d) store(to + (d0 + d) * kPanel<F>, rows[d]);
+        if (width == L) {
+#pragma GCC unroll 16
+          for (int d = 0; d < L; ++d) store(to + (d0 + d) * kPanel<F>, rows[d]);
+        } else {
+          for (int64_t d = 0; d < width; ++d) store(to + (d0 + d) * kPanel<F>, rows[d]);
+        }
       } else {
         for (int64_t d = 0; d < width; ++d)
           for (int64_t i = 0; i < L; ++i) to[(d0 + d) * kPanel<F> + i] = rows[i][d];
