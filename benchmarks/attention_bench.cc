@@ -2,6 +2,7 @@
 // leaves visible, beside oneDNN's f32 GEMM rate in the same run (one thread a core, as our GEMM
 // uses it). Usage: attention_bench [threads [runs [name]]]
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +13,6 @@
 
 #include "autograd/ops/attention.h"
 #include "autograd/ops/shape_ops.h"
-#include "oneapi/dnnl/dnnl.h"
 
 namespace sherd {
 namespace {

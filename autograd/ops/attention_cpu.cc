@@ -9,14 +9,23 @@ namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
 constexpr double kLn2 = 0.6931471805599453;
-constexpr int64_t kMaxKeyTile = 192;
+constexpr int64_t kMaxKeyTile = 288;
+constexpr int64_t kTileStep = 48;
 
 /// Queries that go through a tile of keys together: while they do, a panel stays in L1.
 constexpr int64_t kForwardRows = 24;
 constexpr int64_t kBackwardRows = 48;
-constexpr int64_t key_tile(int64_t D) { return D <= 256 ? kMaxKeyTile : 48; }
-static_assert(kForwardRows % kRows == 0 && kBackwardRows % kRows == 0 && kMaxKeyTile % kRows == 0 &&
-              48 % kRows == 0);
+static_assert(kForwardRows % kRows == 0 && kBackwardRows % kRows == 0 && kTileStep % kRows == 0);
+static_assert(kMaxKeyTile % kTileStep == 0);
+
+/// Keys of a tile: whole vectors and whole groups of kRows; few enough to stay in L2, packed.
+template <class F>
+[[gnu::always_inline]] inline int64_t key_tile(int64_t D, int64_t S) {
+  const int64_t row_bytes = D * static_cast<int64_t>(sizeof(F));
+  const int64_t most = row_bytes <= 320 ? kMaxKeyTile : row_bytes <= 512 ? 192 : kTileStep;
+  const int64_t tiles = larger(1, (S + most - 1) / most);
+  return round_up(larger(1, (S + tiles - 1) / tiles), kTileStep);
+}
 
 template <class F>
 [[gnu::always_inline]] inline F infinity() {
@@ -140,7 +149,7 @@ void forward_item(const AttentionForward<T>& op, int64_t item, Accumulate<T>* me
   const int64_t D = z.D;
   const int64_t Dp = round_up(D, L);
   const int64_t query_tile = attention_query_tile(D);
-  const int64_t tile_size = key_tile(D);
+  const int64_t tile_size = key_tile<F>(D, z.S);
   const int64_t tiles = (z.T + query_tile - 1) / query_tile;
   // Late queries see most: they go first, which leaves threads little to wait for.
   const int64_t t0 = (tiles - 1 - item % tiles) * query_tile;
@@ -185,16 +194,17 @@ void forward_item(const AttentionForward<T>& op, int64_t item, Accumulate<T>* me
   }
 
   for (int64_t r = 0; r < rows; ++r) {
-    const F total = sum(load(queries.sum + r * L));
+    const F weight = total(load(queries.sum + r * L));
     const F* from = queries.y + r * Dp;
     T* const to = op.y.row(b, t0 + r, h);
-    const F share = total == 0 ? F(0) : 1 / total;
+    if (r + kAhead < rows) prefetch_to_write(to + kAhead * op.y.step, D);
+    const F share = weight == 0 ? F(0) : 1 / weight;
     for_lanes<T>(
         D, [&](int64_t d, int64_t n)
                __attribute__((always_inline)) { store(to + d, load(from + d) * splat(share), n); });
     if (op.lse != nullptr)
       op.lse[(b * z.H + h) * z.T + t0 + r] =
-          total == 0 ? infinity<F>() : queries.max[r] + log2_of(total);
+          weight == 0 ? infinity<F>() : queries.max[r] + log2_of(weight);
   }
 }
 
@@ -299,19 +309,19 @@ void exchange(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int
                 Dp / L);
 }
 
-/// delta[t] = Σ_D y·dy
-template <class T>
-void row_products(const AttentionBackward<T>& op, int64_t b, int64_t h) {
-  using F = sherd::Accumulate<T>;
-  const AttentionSizes& z = op.sizes;
-  for (int64_t t = 0; t < z.T; ++t) {
-    const T* const y = op.y.row(b, t, h);
-    const T* const dy = op.dy.row(b, t, h);
-    Vec<F> total{};
+/// delta[r] = Σ_D y·dy, dy packed
+template <class F, class T>
+void row_products(const T* y, int64_t y_step, const F* dy, int64_t dy_step, int64_t rows, int64_t D,
+                  F* delta) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* const from = y + r * y_step;
+    if (r + kAhead < rows) prefetch_row(from + kAhead * y_step, D);
+    Vec<F> products{};
     for_lanes<T>(
-        z.D, [&](int64_t d, int64_t n)
-                 __attribute__((always_inline)) { total += load(y + d, n) * load(dy + d, n); });
-    op.delta[(b * z.H + h) * z.T + t] = sum(total);
+        D, [&](int64_t d, int64_t n) __attribute__((always_inline)) {
+          products += load(from + d, n) * load(dy + r * dy_step + d);
+        });
+    delta[r] = total(products);
   }
 }
 
@@ -346,7 +356,7 @@ void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* 
   const AttentionSizes& z = op.sizes;
   const int64_t D = z.D;
   const int64_t Dp = round_up(D, L);
-  const int64_t size = key_tile(D);
+  const int64_t size = key_tile<F>(D, z.S);
   const int64_t b = item / z.Hkv;
   const int64_t g = item % z.Hkv;
   const int64_t group = z.H / z.Hkv;
@@ -368,8 +378,6 @@ void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* 
   block.lse = lse;
   block.delta = delta;
   block.dq = scratch.take(kBackwardRows * Dp);
-
-  for (int64_t h = g * group; h < (g + 1) * group; ++h) row_products(op, b, h);
 
   for (int64_t n0 = 0; n0 < z.S; n0 += size) {
     const int64_t n = smaller(size, z.S - n0);
@@ -393,10 +401,13 @@ void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* 
                      static_cast<F>(op.scale * kLog2E), nullptr, block.q, Dp);
         pack_rows<F>(op.dy.row(b, t0, h), op.dy.step, block.count, padded, D, F(1), nullptr,
                      block.dy, Dp);
+        const int64_t at = (b * z.H + h) * z.T + t0;
+        if (n0 == 0)
+          row_products<F>(op.y.row(b, t0, h), op.y.step, block.dy, Dp, block.count, D,
+                          op.delta + at);
         for (int64_t i = 0; i < padded; ++i) {
-          const int64_t at = (b * z.H + h) * z.T + t0 + i;
-          lse[i] = i < block.count ? op.lse[at] : infinity<F>();
-          delta[i] = i < block.count ? op.delta[at] : F(0);
+          lse[i] = i < block.count ? op.lse[at + i] : infinity<F>();
+          delta[i] = i < block.count ? op.delta[at + i] : F(0);
         }
         exchange(block, sums, D, size);
         add_rows<F>(block.dq, Dp, block.count, D, op.scale, n0 == 0, op.dq_sum.row(b, t0, h),
@@ -420,7 +431,7 @@ template <Isa I>
 void AttentionForward<T>::run(int64_t begin, int64_t end) const {
   const int64_t D = sizes.D;
   const int64_t rows = smaller(attention_query_tile(D), round_up(sizes.T, kRows));
-  const int64_t keys = key_tile(D);
+  const int64_t keys = key_tile<F>(D, sizes.S);
   const int64_t elements = rows * (2 * round_up(D, 16) + 16 + 2) + round_up(keys, kPanel<F>) * D +
                            keys * round_up(D, 16) + kForwardRows * keys;
   auto* const memory = static_cast<F*>(
@@ -437,7 +448,7 @@ template <class T>
 template <Isa I>
 void AttentionBackward<T>::run(int64_t begin, int64_t end) const {
   const int64_t D = sizes.D;
-  const int64_t keys = key_tile(D);
+  const int64_t keys = key_tile<F>(D, sizes.S);
   const int64_t elements = 2 * round_up(keys, kPanel<F>) * D + 3 * keys * round_up(D, 16) +
                            kBackwardRows * (3 * round_up(D, 16) + 2 * keys + 2);
   auto* const memory = static_cast<F*>(

@@ -153,6 +153,17 @@ template <class F>
   return top;
 }
 
+/// Sum of the lanes, in the order of vec.h's sum.
+[[gnu::always_inline]] inline float total(F32x16 v) {
+  if constexpr (kIsa < Isa::avx512) return sum(v);
+  v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  return v[0];
+}
+[[gnu::always_inline]] inline double total(F64x8 v) { return sum(v); }
+
 /// 0, 1, 2, …
 [[gnu::always_inline]] inline F32x16 iota(float) {
   return F32x16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -204,6 +215,11 @@ template <int S>
 template <class T>
 [[gnu::always_inline]] inline void prefetch_row(const T* row, int64_t D) {
   for (int64_t d = 0; d < D; d += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(row + d);
+}
+template <class T>
+[[gnu::always_inline]] inline void prefetch_to_write(const T* row, int64_t D) {
+  for (int64_t d = 0; d < D; d += 64 / static_cast<int64_t>(sizeof(T)))
+    __builtin_prefetch(row + d, 1);
 }
 inline constexpr int64_t kAhead = 8;  // rows
 
