@@ -154,6 +154,8 @@ void Tape::step_back(Node& node) {
   bool any = false;
   for (const auto& out : node.outputs) {
     dys.push_back(std::exchange(out->partial, {}));
+    if (dys.back() && dys.back().dtype() != out->value.dtype())
+      dys.back() = dys.back().to(out->value.dtype());
     any = any || dys.back();
   }
   if (any) {
@@ -173,9 +175,12 @@ void Tape::step_back(Node& node) {
 void Tape::give(const Variable& input, Grad grad, const char* op) {
   if (!input || !input.requires_grad()) return;
   Tensor& partial = input.state().partial;
+  const DType wide = accumulate_dtype(input.dtype());
   if (grad.add_to) {
     if (!partial)
-      partial = Tensor::zeros(runtime_, input.shape(), accumulate_dtype(input.dtype()));
+      partial = Tensor::zeros(runtime_, input.shape(), wide);
+    else if (partial.dtype() != wide)
+      partial = partial.to(wide);
     else if (!partial.owns_all_bytes())
       partial = partial.clone();
     grad.add_to(partial);
@@ -191,8 +196,12 @@ void Tape::give(const Variable& input, Grad grad, const char* op) {
     return;
   }
   // Two ops may have returned the same tensor (add does): only a sum that nobody else holds is
-  // written.
-  if (!partial.owns_all_bytes()) partial = partial.clone();
+  // written. A parameter's sum is formed in f32, and so is one of different dtypes.
+  const bool parameter = input.state().node == 0 && !input.name().empty();
+  if (partial.dtype() != wide && (parameter || grad.dense.dtype() != partial.dtype()))
+    partial = partial.to(wide);
+  else if (!partial.owns_all_bytes())
+    partial = partial.clone();
   accumulate(partial, grad.dense.contiguous());
 }
 

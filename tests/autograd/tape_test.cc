@@ -220,6 +220,53 @@ TEST_CASE("parameter gradients are f32 whatever the dtype; activations' keep the
   CHECK(p.grad().is_contiguous());
 }
 
+TEST_CASE("gradients of different dtypes add up in f32, and arrive in the dtype of the output") {
+  World w;
+  const auto half = [&](float x) { return w.vec({x, x}).to(DType::bf16); };
+  const auto op = [&](const Variable& x, const Tensor& dx) {
+    return w.tape.record("op", half(1), {x}, [dx](const Tensor&) -> Grads { return {dx}; });
+  };
+  // 1 + 2^-9 is no bf16: a sum formed in bf16 would lose it.
+  const Tensor one = half(1);
+  const Tensor small = half(0x1p-9f);
+  const auto backward = [&](const Variable& a, const Variable& b) {
+    w.tape.backward(w.tape.record("join", half(1), {a, b},
+                                  [](const Tensor& dy) -> Grads {
+                                    return {dy, dy};
+                                  }),
+                    half(1));
+  };
+  const Variable p = w.tape.leaf(half(3), "p");
+  SECTION("a parameter's halves") {
+    backward(op(p, one), op(p, small));
+    CHECK(grad(p) == Floats{1 + 0x1p-9f, 1 + 0x1p-9f});
+  }
+  SECTION("a half, then f32, and the other way") {
+    backward(op(p, small.to(DType::f32)), op(p, one));
+    backward(op(p, one), op(p, small.to(DType::f32)));
+    CHECK(grad(p) == Floats{2 + 0x1p-8f, 2 + 0x1p-8f});
+  }
+  SECTION("an activation's arrive as its dtype") {
+    DType seen = DType::f64;
+    const Variable h = w.tape.record("h", half(1), {p}, [&](const Tensor& dy) -> Grads {
+      seen = dy.dtype();
+      return {dy};
+    });
+    backward(op(h, one), op(h, small.to(DType::f32)));
+    CHECK(seen == DType::bf16);
+  }
+  SECTION("an addition after a half") {
+    const Grad add(std::function<void(const Tensor&)>([](const Tensor& total) {
+      CHECK(total.dtype() == DType::f32);
+      total.data<float>()[1] += 5;
+    }));
+    const Variable rows =
+        w.tape.record("rows", half(1), {p}, [add](const Tensor&) -> Grads { return {add}; });
+    backward(rows, op(p, one));
+    CHECK(grad(p) == Floats{1, 6});
+  }
+}
+
 TEST_CASE("clear forgets the graph and its pending uses") {
   World w;
   const Variable x = w.tape.leaf(w.vec({1, 2}), "x");
