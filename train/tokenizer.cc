@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 
 #include "base/error.h"
@@ -131,21 +132,23 @@ std::unique_ptr<Tokenizer> make_char_tokenizer(const std::vector<std::uint32_t>&
   return std::make_unique<CharTokenizer>(code_points);
 }
 
-CharCollector::CharCollector() : seen_(kCodePoints) {}
+CharCollector::CharCollector() : seen_(kCodePoints / 64) {}
 
 void CharCollector::add(std::string_view text, std::uint64_t offset) {
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint c = decode_utf8(text, at);
     if (c.length == 0) fail_invalid(text, at, offset);
-    seen_[c.value] = true;
+    seen_[c.value / 64] |= std::uint64_t{1} << (c.value % 64);
     at += c.length;
   }
 }
 
 std::vector<std::uint32_t> CharCollector::code_points() const {
   std::vector<std::uint32_t> out;
-  for (std::uint32_t c = 0; c < kCodePoints; ++c) {
-    if (seen_[c]) out.push_back(c);
+  for (std::uint32_t word = 0; word < seen_.size(); ++word) {
+    for (std::uint64_t bits = seen_[word]; bits != 0; bits &= bits - 1) {
+      out.push_back(word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
+    }
   }
   return out;
 }

@@ -54,7 +54,7 @@ class CharCollector {
   std::vector<std::uint32_t> code_points() const;
 
  private:
-  std::vector<bool> seen_;
+  std::vector<std::uint64_t> seen_;  // a bit a code point
 };
 
 /// What json() gave; throws io on anything else.
