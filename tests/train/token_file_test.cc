@@ -1,5 +1,6 @@
 #include "train/token_file.h"
 
+#include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
@@ -207,6 +208,36 @@ TEST_CASE("a source joins files, and a part of it is a source") {
   CHECK_THROWS_AS(source.part(2, 1), Error);
   CHECK(source.part(2, 6).part(1, 3).size() == 2);
   CHECK(TokenSource().empty());
+}
+
+TEST_CASE("a file larger than memory") {
+  const TempFolder folder;
+  const std::string path = folder / "t.bin";
+  write_ours(path, 1000, {1});
+  // A hole stands for 100 GB of tokens; what is read lies at both ends.
+  constexpr std::int64_t kCount = 50'000'000'000;
+  std::FILE* f = std::fopen(path.c_str(), "r+b");
+  REQUIRE(f != nullptr);
+  const std::int64_t count = kCount;
+  const std::uint16_t last = 999;
+  std::fseek(f, 16, SEEK_SET);
+  std::fwrite(&count, sizeof count, 1, f);
+  std::fseek(f, 64 + 2 * (kCount - 1), SEEK_SET);
+  std::fwrite(&last, sizeof last, 1, f);
+  REQUIRE(std::fclose(f) == 0);
+  std::vector<TokenFile> files;
+  files.push_back(TokenFile::open(path));
+  TokenSource source(std::move(files));
+  REQUIRE(source.size() == kCount);
+  source.check_vocab(999, 1 << 20);
+  std::vector<std::int32_t> ids(5);
+  source.read(0, ids);
+  CHECK(ids == std::vector<std::int32_t>{1, 0, 0, 0, 0});
+  CHECK_THROWS_WITH(source.read(kCount - 5, ids),
+                    Catch::Contains("token 49999999999 is 999, not below the vocabulary of 999"));
+  source.check_vocab(1000, 1 << 20);
+  source.read(kCount - 5, ids);
+  CHECK(ids == std::vector<std::int32_t>{0, 0, 0, 0, 999});
 }
 
 TEST_CASE("an id outside the vocabulary is refused with file and position") {
