@@ -1,0 +1,37 @@
+// SelfAttention: causal attention of a sequence to itself, between two projections.
+// B batch, T sequence, C channels, H heads, D head dim (C / H), S tokens seen so far.
+#pragma once
+
+#include "nn/dropout.h"
+#include "nn/kv_cache.h"
+#include "nn/linear.h"
+
+namespace sherd {
+
+struct SelfAttentionConfig {
+  int64_t channels = 0;
+  int64_t heads = 0;
+  double dropout = 0;  ///< of the output
+  DType dtype = DType::f32;
+  Init init = Init::normal(0.02);
+  Init proj_init = Init::normal(0.02);
+};
+
+/// y = proj(attention(q, k, v)), [q, k, v] = qkv(x), q, k, v each H heads side by side
+struct SelfAttention : Module {
+  int64_t heads;
+  Linear qkv;   ///< [3C, C]
+  Linear proj;  ///< [C, C]
+  Dropout dropout;
+
+  /// Throws usage unless the heads divide the channels.
+  SelfAttention(Tape& tape, const SelfAttentionConfig& config);
+  void fields(ModuleVisitor& visit) override;
+  /// x [B, T, C] → [B, T, C]. With a cache, x are the tokens after those in it: they attend to
+  /// these too, and join it.
+  /// Saves x, qkv(x) and what attention saves.
+  Variable forward(const Variable& x, const ForwardOptions& options,
+                   LayerKvCache* cache = nullptr) const;
+};
+
+}  // namespace sherd
