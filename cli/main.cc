@@ -26,9 +26,9 @@ int run(int argc, char** argv) {
       "sherd"};
   app.set_version_flag("--version", "sherd 0.1.0");
   app.require_subcommand(1);
-  // TRAIN
-  // GENERATE
-  // CHECKPOINT
+  sherd::add_train(app);
+  sherd::add_generate(app);
+  sherd::add_checkpoint(app);
   sherd::add_tokenize(app);
   sherd::add_config(app);
   sherd::add_doctor(app);

@@ -45,7 +45,7 @@ struct SmallRun {
            (folder / "text.txt") +
            "\"]\n"
            "[train]\nmicro_batch = 4\neval_every = 0\n"
-           "[optim]\nlr = 3e-3\nwarmup = 4\n";
+           "[optim]\nlr = 3e-3\nwarmup = 1\n";
   }
   RunConfig config(const std::string& name, std::vector<std::string> more = {}) const {
     more.push_back("run.out=" + out(name));

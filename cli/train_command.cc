@@ -1,0 +1,104 @@
+// sherd train: runs a configuration.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/toml.h"
+#include "cli/commands.h"
+#include "cli/config_options.h"
+#include "train/cache_folder.h"
+#include "train/generate.h"
+#include "train/trainer.h"
+
+namespace sherd {
+namespace {
+
+struct TrainCommand {
+  ConfigOptions config;
+  std::string resume;
+  std::string deepspeed, accelerate;
+  bool print_param_groups = false;
+  bool quiet = false;
+
+  void run() const;
+};
+
+void describe_run(Log& log, Trainer& trainer) {
+  const RunConfig& c = trainer.config();
+  const ParameterCounts counts = count_parameters(trainer.model());
+  log.info(c.run.name, ": ", c.model.arch, ", ", counts.total, " parameters, vocabulary ",
+           trainer.data().vocab, ", context ", c.model.context);
+  log.info("data: ", trainer.data().train.size(), " tokens, ", trainer.data().validation.size(),
+           " for validation");
+  log.info("compute ", c.precision.compute, ", master ", c.precision.master, ", reduce ",
+           c.precision.reduce, ", moments ", c.precision.moments, "; ",
+           trainer.runtime()->pool().threads(), " threads, ", name_of(trainer.runtime()->isa()));
+  for (const auto& warning : trainer.warnings()) log.warn(warning);
+  if (trainer.steps_done() > 0) log.info("resumed after step ", trainer.steps_done());
+}
+
+void print_memory(Log& log, const MemoryPeak& peak) {
+  log.info("memory at its peak: ", peak.bytes, " bytes");
+  for (int i = 0; i < kCategories; ++i)
+    if (peak.by_category[static_cast<std::size_t>(i)] > 0)
+      log.info("  ", name_of(static_cast<Category>(i)), " ",
+               peak.by_category[static_cast<std::size_t>(i)]);
+  std::string where;
+  for (const auto& frame : peak.where) where += (where.empty() ? "" : ": ") + frame;
+  log.info("  at ", where.empty() ? "the start" : where);
+}
+
+void print_sample(Trainer& trainer) {
+  const LogSection& log = trainer.config().log;
+  if (log.sample == 0 || !trainer.data().tokenizer) return;
+  std::cout << "\n" << log.sample_prompt;
+  GenerateOptions options;
+  options.tokens = log.sample;
+  options.seed = static_cast<std::uint64_t>(trainer.config().run.seed);
+  generate(trainer.model(), *trainer.data().tokenizer, log.sample_prompt, options,
+           [](const std::string& text) { std::cout << text << std::flush; });
+  std::cout << '\n';
+}
+
+void TrainCommand::run() const {
+  check(deepspeed.empty(), "--deepspeed is not available in this version");
+  check(accelerate.empty(), "--accelerate is not available in this version");
+  const RunConfig run_config = config.load();
+  Log log(std::cout, "", quiet ? LogLevel::quiet : LogLevel::normal);
+  const Interrupt interrupt;
+  Trainer trainer(run_config, {.resume = resume,
+                               .cache = default_cache_folder(),
+                               .progress = quiet ? ProgressMode::quiet : progress_mode(1),
+                               .should_stop = [&] { return interrupt.requested(); }});
+  describe_run(log, trainer);
+  if (print_param_groups) std::cout << param_group_table(trainer.groups()) << std::flush;
+  trainer.run(std::cout);
+  if (run_config.log.memory) print_memory(log, trainer.peak());
+  if (trainer.finished()) {
+    log.info("done; the run is in ", run_config.run.out);
+    if (!interrupt.requested()) print_sample(trainer);
+  } else {
+    log.info(signal_name(interrupt.signal()), ": saved after step ", trainer.steps_done(),
+             "; --resume latest goes on");
+  }
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "train a model");
+  const auto options = std::make_shared<TrainCommand>();
+  add_config_options(*command, options->config);
+  command->add_option("--resume", options->resume,
+                      "latest, or the folder of a checkpoint or a run: go on from there");
+  command->add_option("--deepspeed", options->deepspeed, "not available in this version");
+  command->add_option("--accelerate", options->accelerate, "not available in this version");
+  command->add_flag("--print-param-groups", options->print_param_groups,
+                    "which parameters decay, before training");
+  command->add_flag("--quiet", options->quiet, "no progress");
+  command->footer("Keys of a configuration, with their defaults:\n\n" + toml_help<RunConfig>());
+  command->callback([options] { options->run(); });
+}
+
+}  // namespace sherd

@@ -1,0 +1,39 @@
+// From a configuration to the objects that a run is made of.
+// Invariant: what is made depends on the configuration alone, so a resumed run gets the same.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/models/gpt2.h"
+#include "optim/lr_schedule.h"
+#include "optim/optimizer.h"
+#include "optim/param_groups.h"
+#include "train/config.h"
+
+namespace sherd {
+
+/// A runtime as [run] says; threads default to the usable cores, divided among the ranks.
+/// throws usage for an instruction set that this machine does not have
+RuntimePtr make_runtime(const RunSection& run, std::int64_t ranks = 1);
+
+/// The model's sizes, `vocab` being the data's; values in [precision]'s compute dtype.
+Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim);
+
+LrSchedule make_schedule(const RunConfig& config);
+
+/// The groups of a model's trainable parameters.
+std::vector<ParamGroup> group_parameters(const std::vector<NamedParameter>& parameters,
+                                         const OptimSection& optim);
+
+/// A slot for each trainable parameter, with the optimizer's state.
+std::vector<Slot> make_slots(const std::vector<NamedParameter>& parameters,
+                             const std::vector<ParamGroup>& groups, const Optimizer& optimizer);
+
+/// "optim.lr = 0.002, was 0.001" for keys in which two resolved configurations (TOML) differ, but
+/// for the run's name and folder.
+std::vector<std::string> changed_keys(const std::string& before, const std::string& now);
+
+}  // namespace sherd

@@ -1,0 +1,116 @@
+// Trainer: the loop that runs a configuration.
+// A step = micro-batches forward and backward, the norm of all gradients, one optimizer pass.
+// Invariant: weights, moments, losses and positions are a function of the configuration alone: not
+// of the number of threads, of evaluation, of what is shown, or of where the run was interrupted.
+// Legend: B samples a micro-batch, T context, g = 0, 1, … the micro-batches of a step.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "checkpoint/run_state.h"
+#include "optim/grad_clip.h"
+#include "train/dataset.h"
+#include "train/find_checkpoint.h"
+#include "train/metrics.h"
+#include "train/run_folder.h"
+#include "train/sampler.h"
+#include "train/setup.h"
+
+namespace sherd {
+
+/// What does not change a result.
+struct TrainerOptions {
+  /// "": a new run; "latest": go on with the run in run.out; else a checkpoint or a run's folder.
+  std::string resume;
+  /// Where prepared data is kept, such as default_cache_folder().
+  std::string cache;
+  ProgressMode progress = ProgressMode::quiet;
+  /// Asked after each step; true: save and leave run().
+  std::function<bool()> should_stop;
+};
+
+/// Not thread-safe. What it made stays usable until it dies.
+class Trainer {
+ public:
+  /// Locks run.out, opens the data, makes or loads the model and the optimizer's state.
+  /// throws usage for data or a folder that cannot be used, or a checkpoint of another model or
+  /// vocabulary; io
+  Trainer(const RunConfig& config, const TrainerOptions& options);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Steps up to run.steps or until it should stop, with evaluation, metrics, checkpoints, and
+  /// progress shown on `out`. throws numeric, naming the op, when a loss or gradient is not finite;
+  /// nothing is saved then
+  void run(std::ostream& out);
+
+  /// One optimizer step and nothing else.
+  StepMetrics step();
+  /// Mean loss over train.eval_batches micro-batches of validation data, the same each time.
+  double evaluate();
+  /// Writes a checkpoint.
+  void save();
+
+  std::int64_t steps_done() const { return state_.step; }
+  bool finished() const { return state_.step >= config_.run.steps; }
+
+  const RunConfig& config() const { return config_; }
+  const Dataset& data() const { return data_; }
+  const RuntimePtr& runtime() const { return runtime_; }
+  Gpt2& model() { return model_; }
+  const std::vector<ParamGroup>& groups() const { return groups_; }
+  const std::vector<Slot>& slots() const { return slots_; }
+  /// Tokens [B, T + 1] of micro-batch g of the next step.
+  std::vector<std::int32_t> micro_batch(std::int64_t g) const;
+  std::int64_t num_micro_batches() const;
+  /// The instant of the run, so far, at which most was allocated.
+  const MemoryPeak& peak() const { return peak_; }
+  /// What a resumed run does otherwise than before.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  struct Loss {
+    double sum = 0;
+    std::int64_t tokens = 0;
+  };
+
+  bool resumed() const { return !checkpoint_.path.empty(); }
+  void resume(const RunState& saved);
+  std::uint64_t seed() const { return static_cast<std::uint64_t>(config_.run.seed); }
+  std::vector<NamedTensor> model_tensors() const;
+  Loss forward_backward(std::int64_t g);
+  LossResult loss_of(const std::vector<std::int32_t>& rows, const ForwardOptions& options);
+  void take_gradients();
+  void drop_gradients();
+  [[noreturn]] void explain_not_finite(std::int64_t begin, std::int64_t end,
+                                       const std::string& what);
+  void take_peak(StepMetrics& metrics);
+  void show(const StepMetrics& metrics, Progress& progress) const;
+
+  const RunConfig config_;
+  const TrainerOptions options_;
+  const FoundCheckpoint checkpoint_;  // that the run goes on from; no path: it is new
+  RunFolder folder_;
+  RunState state_;
+  RuntimePtr runtime_;
+  Tape tape_;
+  Dataset data_;
+  Sampler sampler_;
+  Gpt2 model_;
+  std::vector<NamedParameter> parameters_;
+  std::vector<ParamGroup> groups_;
+  std::unique_ptr<Optimizer> optimizer_;
+  LrSchedule schedule_;
+  std::vector<Slot> slots_;           // of trainable parameters
+  std::vector<Parameter> trainable_;  // the same, in the same order
+  double gemm_rate_ = 0;
+  MemoryPeak peak_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace sherd
