@@ -72,7 +72,8 @@ LossResult cross_entropy(const Variable& logits, const Tensor& targets, int64_t 
                                            .scale = 1,
                                            .row_loss = row_loss.data<double>(),
                                            .row_stats = stats.data<A>(),
-                                           .dlogits = nullptr},
+                                           .dlogits = nullptr,
+                                           .exps = nullptr},
            rows, block_of(columns));
     if (runtime->device().is_meta()) return;
     double total = 0;

@@ -10,9 +10,12 @@
 namespace sherd::kernels {
 
 /// row_loss = logΣexp(logits) - logits[target]; dlogits = (softmax(logits) - onehot(target)) ·
-/// scale. The row is read from memory once for the loss and once for dlogits. dlogits may be logits
-/// itself where D is T; null: not wanted. row_stats, null or [N, 2], gets the row's max and 1 ÷
-/// Σexp(x - max).
+/// scale. Pointers that may be null, when not wanted:
+/// - row_stats [N, 2] gets the row's max and 1 ÷ Σexp(x - max);
+/// - dlogits; it may be logits itself where D is T;
+/// - exps [N, V] keeps exponentials between the two passes over a row, so that each is computed
+/// once;
+///   it may be logits, or dlogits where D is T. Not for T bf16 and f16, which would round them.
 template <class T, class D>
 struct CrossEntropyRows {
   using A = Accumulate<T>;
@@ -24,6 +27,7 @@ struct CrossEntropyRows {
   double* row_loss;
   A* row_stats;
   D* dlogits;
+  T* exps = nullptr;
   template <Isa I>
   void run(int64_t begin, int64_t end) const;
 };

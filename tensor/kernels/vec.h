@@ -92,20 +92,35 @@ template <class T>
   for (int64_t i = 0; i < n; ++i) p[i] = x[i];
 }
 
+/// The lanes [0, n/2) combined with the lanes [n/2, n), and so on down to one: a fixed tree that
+/// stays in registers.
+template <class Combine>
+[[gnu::always_inline]] inline float fold(F32x16 v, const Combine& combine) {
+  using F32x8 = float __attribute__((vector_size(32)));
+  using F32x4 = float __attribute__((vector_size(16)));
+  const F32x8 h = combine(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
+                          __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+  const F32x4 q =
+      combine(__builtin_shufflevector(h, h, 0, 1, 2, 3), __builtin_shufflevector(h, h, 4, 5, 6, 7));
+  const F32x4 d = combine(q, __builtin_shufflevector(q, q, 2, 3, 2, 3));
+  return combine(d[0], d[1]);
+}
+template <class Combine>
+[[gnu::always_inline]] inline double fold(F64x8 v, const Combine& combine) {
+  using F64x4 = double __attribute__((vector_size(32)));
+  using F64x2 = double __attribute__((vector_size(16)));
+  const F64x4 h =
+      combine(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
+  const F64x2 q = combine(__builtin_shufflevector(h, h, 0, 1), __builtin_shufflevector(h, h, 2, 3));
+  return combine(q[0], q[1]);
+}
+
 /// Sum of the lanes in a fixed tree.
 [[gnu::always_inline]] inline float sum(F32x16 v) {
-  float x[16];
-  store(x, v);
-  for (int w = 8; w > 0; w /= 2)
-    for (int i = 0; i < w; ++i) x[i] += x[i + w];
-  return x[0];
+  return fold(v, [](auto a, auto b) { return a + b; });
 }
 [[gnu::always_inline]] inline double sum(F64x8 v) {
-  double x[8];
-  store(x, v);
-  for (int w = 4; w > 0; w /= 2)
-    for (int i = 0; i < w; ++i) x[i] += x[i + w];
-  return x[0];
+  return fold(v, [](auto a, auto b) { return a + b; });
 }
 
 /// Calls body(offset, count) for each vector of T in [0, n): count is lanes, but for the tail.

@@ -26,18 +26,10 @@ template <class V>
 
 /// Largest lane.
 [[gnu::always_inline]] inline float max(F32x16 v) {
-  float x[16];
-  store(x, v);
-  for (int w = 8; w > 0; w /= 2)
-    for (int i = 0; i < w; ++i) x[i] = x[i] > x[i + w] ? x[i] : x[i + w];
-  return x[0];
+  return fold(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 [[gnu::always_inline]] inline double max(F64x8 v) {
-  double x[8];
-  store(x, v);
-  for (int w = 4; w > 0; w /= 2)
-    for (int i = 0; i < w; ++i) x[i] = x[i] > x[i + w] ? x[i] : x[i + w];
-  return x[0];
+  return fold(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 /// e^x within 1 ulp; infinity above the range, NaN for NaN. Results below the normal range are 0:
@@ -59,10 +51,8 @@ template <class V>
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
   const I32x16 scaled = __builtin_bit_cast(I32x16, p) + (__builtin_bit_cast(I32x16, shifted) << 23);
-  F32x16 y = __builtin_bit_cast(F32x16, scaled);
-  y = select_less(x, splat(kLow), F32x16{}, y);
-  y = select_less(splat(kHigh), x, splat(__builtin_inff()), y);
-  return keep_nan(x, y);
+  const F32x16 y = select_less(x, splat(kLow), F32x16{}, __builtin_bit_cast(F32x16, scaled));
+  return x <= splat(kHigh) ? y : x * __builtin_inff();  // infinity, or NaN
 }
 
 /// The same for f64; the polynomial is the Taylor series.
@@ -89,10 +79,8 @@ template <class V>
   p = p * r + 0.5;
   p = p * (r * r) + r + 1.0;
   const I64x8 scaled = __builtin_bit_cast(I64x8, p) + (__builtin_bit_cast(I64x8, shifted) << 52);
-  F64x8 y = __builtin_bit_cast(F64x8, scaled);
-  y = select_less(x, splat(kLow), F64x8{}, y);
-  y = select_less(splat(kHigh), x, splat(__builtin_inf()), y);
-  return keep_nan(x, y);
+  const F64x8 y = select_less(x, splat(kLow), F64x8{}, __builtin_bit_cast(F64x8, scaled));
+  return x <= splat(kHigh) ? y : x * __builtin_inf();  // infinity, or NaN
 }
 
 /// ln x within 2 ulp; -infinity for 0 and subnormal x, NaN below.

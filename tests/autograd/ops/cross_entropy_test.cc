@@ -118,7 +118,9 @@ TEST_CASE("the seed of cross_entropy scales its gradient") {
 
 /// What the fused head uses: loss and dlogits of a chunk in one call, over the logits or beside.
 template <class T, class D>
-void check_rows(const Tensor& logits, const Tensor& dlogits, double scale, Tolerance tolerance) {
+void check_rows(const Tensor& logits, const Tensor& dlogits, const Tensor& exps, double scale,
+                Tolerance tolerance) {
+  INFO(describe(logits) << " to " << describe(dlogits) << (exps ? ", exps kept" : ""));
   const RuntimePtr& rt = logits.runtime();
   const int64_t rows = logits.size(0), columns = logits.size(1);
   std::vector<int32_t> targets(static_cast<size_t>(rows));
@@ -129,11 +131,12 @@ void check_rows(const Tensor& logits, const Tensor& dlogits, double scale, Toler
   const LossResult want = cross_entropy(x, indices);
   tape.backward(want.loss, Tensor::full(rt, {}, scale, DType::f64));
   std::vector<double> row_loss(targets.size());
-  launch(*rt,
-         kernels::CrossEntropyRows<T, D>{logits.data<T>(), indices.data<int32_t>(), -1, columns,
-                                         static_cast<Accumulate<T>>(scale), row_loss.data(),
-                                         nullptr, dlogits.data<D>()},
-         rows, 1);
+  launch(
+      *rt,
+      kernels::CrossEntropyRows<T, D>{logits.data<T>(), indices.data<int32_t>(), -1, columns,
+                                      static_cast<Accumulate<T>>(scale), row_loss.data(), nullptr,
+                                      dlogits.data<D>(), exps ? exps.data<T>() : nullptr},
+      rows, 1);
   double loss = 0;
   for (const double l : row_loss) loss += l;
   CHECK(loss == Approx(want.loss.value().item()).epsilon(1e-6));
@@ -144,18 +147,45 @@ TEST_CASE("CrossEntropyRows gives the gradient with the loss") {
   for (const Isa isa : all_isas()) {
     INFO(name_of(isa));
     const auto rt = Runtime::create({.isa = isa});
-    const Tensor x = uniform(rt, {5, 1061}, 1);
-    check_rows<float, float>(x, Tensor::empty_like(x), 1, {1e-5, 1e-7});
-    check_rows<float, bf16>(x, Tensor::empty(rt, x.shape(), DType::bf16), 1, {4e-3, 1e-7});
-    check_rows<float, f16>(x, Tensor::empty(rt, x.shape(), DType::f16), 4096, {5e-4, 1e-7});
-    const Tensor d = uniform(rt, {5, 1061}, 1, -2, 2, DType::f64);
-    check_rows<double, double>(d, Tensor::empty_like(d), 1, {1e-12, 1e-15});
-    const Tensor b = uniform(rt, {5, 1061}, 1, -2, 2, DType::bf16);
-    check_rows<bf16, bf16>(b, Tensor::empty_like(b), 1, {4e-3, 1e-7});
-    const Tensor h = uniform(rt, {5, 1061}, 1, -2, 2, DType::f16);
-    check_rows<f16, f16>(h, Tensor::empty_like(h), 4096, {5e-4, 1e-7});
-    check_rows<float, float>(x, x, 1, {1e-5, 1e-7});  // in place: last, as it changes x
+    const auto logits = [&](DType dtype) { return uniform(rt, {5, 1061}, 1, -20, 20, dtype); };
+    const auto like = [&](DType dtype) { return Tensor::empty(rt, {5, 1061}, dtype); };
+    const Tensor x = logits(DType::f32), d = logits(DType::f64);
+    const Tensor f32 = like(DType::f32), bf = like(DType::bf16), f64 = like(DType::f64);
+    check_rows<float, float>(x, f32, {}, 1, {2e-5, 1e-7});
+    check_rows<float, float>(x, f32, f32, 1, {2e-5, 1e-7});
+    check_rows<float, bf16>(x, bf, {}, 1, {4e-3, 1e-7});
+    check_rows<float, bf16>(x, bf, like(DType::f32), 1, {4e-3, 1e-7});
+    check_rows<float, f16>(x, like(DType::f16), {}, 4096, {5e-4, 1e-7});
+    check_rows<double, double>(d, f64, {}, 1, {1e-12, 1e-15});
+    check_rows<double, double>(d, f64, f64, 1, {1e-12, 1e-15});
+    check_rows<bf16, bf16>(logits(DType::bf16), bf, {}, 1, {4e-3, 1e-7});
+    check_rows<f16, f16>(logits(DType::f16), like(DType::f16), {}, 4096, {5e-4, 1e-7});
+    // Over the logits.
+    check_rows<float, float>(x, x, {}, 1, {2e-5, 1e-7});
+    const Tensor x2 = logits(DType::f32), x3 = logits(DType::f32);
+    check_rows<float, float>(x2, x2, x2, 1, {2e-5, 1e-7});
+    check_rows<float, bf16>(x3, bf, x3, 1, {4e-3, 1e-7});
   }
+}
+
+TEST_CASE("CrossEntropyRows keeps exponentials of rows that begin masked, or are very long") {
+  const auto rt = Runtime::create();
+  std::vector<float> values(1024 * 256 + 7, -HUGE_VALF);
+  values[2500] = 1;
+  values.back() = 1;
+  const int32_t target = 2500;
+  double loss = 0;
+  std::vector<float> d(values.size());
+  const auto columns = static_cast<int64_t>(values.size());
+  launch(*rt,
+         kernels::CrossEntropyRows<float, float>{values.data(), &target, -1, columns, 1, &loss,
+                                                 nullptr, d.data(), d.data()},
+         1, 1);
+  CHECK(loss == Approx(std::log(2.0)).epsilon(1e-6));
+  CHECK(d[2500] == -0.5);
+  CHECK(d.back() == 0.5);
+  CHECK(d[0] == 0);
+  CHECK(d[3000] == 0);
 }
 
 TEST_CASE("cross_entropy agrees with PyTorch") {
