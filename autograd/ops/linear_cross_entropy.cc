@@ -114,7 +114,8 @@ double run_chunks(const Problem& p, const Gradients& g) {
                  .scale = 1,
                  .row_loss = row_loss_R.data<double>(),
                  .row_stats = nullptr,
-                 .dlogits = wanted ? dlogits_RV.data<D>() : nullptr},
+                 .dlogits = wanted ? dlogits_RV.data<D>() : nullptr,
+                 .exps = wanted ? logits_RV.data<A>() : nullptr},
              R, block_of(p.V));
     });
     if (wanted)
