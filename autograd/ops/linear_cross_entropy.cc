@@ -24,14 +24,6 @@ struct Gradients {
   Tensor dh_NC, dw_VC;
 };
 
-/// Rows of a chunk: by shape alone, a multiple of 16 where the limit allows.
-int64_t chunk_rows(const Problem& p) {
-  const auto logit = static_cast<int64_t>(size_of(accumulate_dtype(p.h_NC.dtype())));
-  const auto half = size_of(p.h_NC.dtype()) == 2 ? 2 : 0;
-  const int64_t rows = kLogitsChunkBytes / std::max<int64_t>(1, p.V * (logit + half));
-  return std::clamp<int64_t>(rows >= 16 ? rows / 16 * 16 : rows, 1, std::max<int64_t>(p.N, 1));
-}
-
 /// logits_RV = h_RC · w_VCᵀ
 Tensor logits_of(const Problem& p, const Tensor& h_RC) {
   const CategoryScope scope(*h_RC.runtime(), Category::logits);
@@ -89,7 +81,7 @@ void add_gradients(const Problem& p, const Tensor& h_RC, const Tensor& dlogits_R
 double run_chunks(const Problem& p, const Gradients& g) {
   const RuntimePtr& runtime = p.h_NC.runtime();
   const bool wanted = g.dh_NC || g.dw_VC;
-  const int64_t rows = chunk_rows(p);
+  const int64_t rows = linear_cross_entropy_rows(p.N, p.V, p.h_NC.dtype());
   double loss = 0;
   for (int64_t first = 0; first < p.N; first += rows) {
     const int64_t R = std::min(rows, p.N - first);
@@ -140,6 +132,13 @@ void scale_by(const Tensor& t, A factor) {
 }
 
 }  // namespace
+
+int64_t linear_cross_entropy_rows(int64_t rows, int64_t vocab, DType dtype) {
+  // Logits are f32 (f64); a half dtype's gradient is a copy beside them.
+  const auto row_bytes = vocab * static_cast<int64_t>(size_of(accumulate_dtype(dtype)) + (size_of(dtype) == 2 ? 2 : 0));
+  const int64_t fit = kLogitsChunkBytes / std::max<int64_t>(1, row_bytes);
+  return std::clamp<int64_t>(fit >= 16 ? fit / 16 * 16 : fit, 1, std::max<int64_t>(rows, 1));
+}
 
 LossResult linear_cross_entropy(const Variable& h, const Variable& w, const Tensor& targets,
                                 int64_t ignore_index) {

@@ -9,6 +9,9 @@ namespace sherd {
 /// Bytes of logits and their gradient that are live at once, at most (one row at least).
 inline constexpr int64_t kLogitsChunkBytes = int64_t{32} << 20;
 
+/// Rows of a chunk over `rows` rows of h and `vocab` classes: by shape alone, a multiple of 16 where the limit allows.
+int64_t linear_cross_entropy_rows(int64_t rows, int64_t vocab, DType dtype);
+
 /// loss = cross_entropy(h · wᵀ, targets, ignore_index), computed in chunks of rows whose gradient
 /// is taken at once h [N, C] f32|f64|bf16|f16, w [V, C] same dtype, targets [N] i32|i64 → loss
 /// scalar, f32 (f64 for f64) saves dh like h and dw f32 (f64 for f64) instead of the logits; logits
