@@ -40,7 +40,8 @@ std::vector<GemmShape> gemms_of(const Workload& w, DType dtype) {
   return list;
 }
 
-double time_gemms(const RuntimePtr& runtime, const std::vector<GemmShape>& shapes, DType dtype, int repeats) {
+double time_gemms(const RuntimePtr& runtime, const std::vector<GemmShape>& shapes, DType dtype,
+                  int repeats) {
   double seconds = 0;
   for (const GemmShape& s : shapes) {
     const DType out = s.wide ? accumulate_dtype(dtype) : dtype;

@@ -25,9 +25,10 @@ inline double flops(const GemmShape& s) {
   return 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
 }
 
-/// Runs the products of `shapes` on buffers of their own, `repeats` times, and returns the seconds of one round
-/// (median over the repeats, each shape counted `count` times).
-double time_gemms(const RuntimePtr& runtime, const std::vector<GemmShape>& shapes, DType dtype, int repeats);
+/// Runs the products of `shapes` on buffers of their own, `repeats` times, and returns the seconds
+/// of one round (median over the repeats, each shape counted `count` times).
+double time_gemms(const RuntimePtr& runtime, const std::vector<GemmShape>& shapes, DType dtype,
+                  int repeats);
 
 /// GFLOP/s: geometric mean over the shapes of W1's layers.
 double gemm_gflops(const RuntimePtr& runtime, DType dtype, int repeats = 5);

@@ -115,8 +115,9 @@ StepTimes bench_step_in_child(const Workload& w, DType dtype, const StepBenchOpt
     int status = 1;
     try {
       const StepTimes t = bench_step(w, dtype, options);
-      const Wire wire{t.median_ms,  t.min_ms,     t.max_ms,           t.first_step_ms,  t.loss,      t.gemm_ms,
-                      t.gemm_gflop, t.peak_bytes, t.late_allocations, t.peak_rss_bytes, t.parameters};
+      const Wire wire{t.median_ms, t.min_ms,     t.max_ms,     t.first_step_ms,    t.loss,
+                      t.gemm_ms,   t.gemm_gflop, t.peak_bytes, t.late_allocations, t.peak_rss_bytes,
+                      t.parameters};
       status = write(ends[1], &wire, sizeof wire) == static_cast<ssize_t>(sizeof wire) ? 0 : 1;
     } catch (const std::exception& e) {
       std::cerr << "sherd: " << e.what() << std::endl;
@@ -130,7 +131,8 @@ StepTimes bench_step_in_child(const Workload& w, DType dtype, const StepBenchOpt
   int status = 0;
   waitpid(child, &status, 0);
   if (got != static_cast<ssize_t>(sizeof wire) || status != 0)
-    fail_as(ErrorKind::io, "the measured process failed: workload", w.name, dtype, "status", status);
+    fail_as(ErrorKind::io, "the measured process failed: workload", w.name, dtype, "status",
+            status);
   return {.workload = w.name,
           .dtype = dtype,
           .median_ms = wire.median_ms,

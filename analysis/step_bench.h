@@ -27,10 +27,12 @@ struct StepTimes {
   int64_t parameters = 0;
 };
 
-/// Forward, backward, AdamW (lr 3e-4, betas 0.9, 0.95, decay 0.1 on every parameter, no clipping) on `w`.
+/// Forward, backward, AdamW (lr 3e-4, betas 0.9, 0.95, decay 0.1 on every parameter, no clipping)
+/// on `w`.
 StepTimes bench_step(const Workload& w, DType dtype, const StepBenchOptions& options);
 
-/// The same in a child process, so that its peak resident memory is its own. Throws io if the child fails.
+/// The same in a child process, so that its peak resident memory is its own. Throws io if the child
+/// fails.
 StepTimes bench_step_in_child(const Workload& w, DType dtype, const StepBenchOptions& options);
 
 }  // namespace sherd

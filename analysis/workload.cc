@@ -2,15 +2,6 @@
 
 namespace sherd {
 
-double Workload::flops() const {
-  const auto layers = static_cast<double>(model.layers);
-  const auto channels = static_cast<double>(model.channels);
-  const double weights =
-      12 * layers * channels * channels + static_cast<double>(model.vocab) * channels;
-  return static_cast<double>(tokens()) *
-         (6 * weights + 12 * layers * channels * static_cast<double>(model.context));
-}
-
 Workload workload(std::string_view name) {
   if (name == "W1")
     return {"W1", {.layers = 6, .heads = 6, .channels = 384, .vocab = 8192, .context = 256}, 8};

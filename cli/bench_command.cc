@@ -33,27 +33,30 @@ nlohmann::ordered_json measure_gemm(const BenchOptions& options) {
   for (const std::string& dtype : options.dtypes) {
     const double rate = gemm_gflops(runtime, parse_dtype(dtype));
     gemm[dtype + "_gflops"] = rate;
-    std::printf("GEMM %-5s %7.1f GFLOP/s (geometric mean over W1's shapes, %d threads)\n", dtype.c_str(), rate,
-                options.threads);
+    std::printf("GEMM %-5s %7.1f GFLOP/s (geometric mean over W1's shapes, %d threads)\n",
+                dtype.c_str(), rate, options.threads);
   }
   gemm["threads"] = options.threads;
   return gemm;
 }
 
-nlohmann::ordered_json measure_step(const BenchOptions& options, const std::string& name, const std::string& dtype,
-                                    double gemm_rate) {
+nlohmann::ordered_json measure_step(const BenchOptions& options, const std::string& name,
+                                    const std::string& dtype, double gemm_rate) {
   const Workload w = workload(name);
-  const StepTimes t =
-      bench_step_in_child(w, parse_dtype(dtype), {.threads = options.threads, .steps = options.steps});
+  const StepTimes t = bench_step_in_child(w, parse_dtype(dtype),
+                                          {.threads = options.threads, .steps = options.steps});
   const double rate = w.flops() / t.median_ms / 1e6;
   const double of_gemm = rate / gemm_rate;
   const double of_own = rate / (t.gemm_gflop / t.gemm_ms * 1e3);
   const double tokens_per_s = static_cast<double>(w.tokens()) / t.median_ms * 1e3;
-  std::printf("%-3s %-5s %8.1f ms (%.1f to %.1f, first %.1f) %8.0f tokens/s %6.1f GFLOP/s  %.2f of GEMM  %.2f of its own "
-              "GEMMs (%.1f ms)  peak %lld MiB, process %lld MiB, %lld late allocations, loss %.4f\n",
-              name.c_str(), dtype.c_str(), t.median_ms, t.min_ms, t.max_ms, t.first_step_ms, tokens_per_s, rate, of_gemm,
-              of_own, t.gemm_ms, static_cast<long long>(t.peak_bytes >> 20),
-              static_cast<long long>(t.peak_rss_bytes >> 20), static_cast<long long>(t.late_allocations), t.loss);
+  std::printf(
+      "%-3s %-5s %8.1f ms (%.1f to %.1f, first %.1f) %8.0f tokens/s %6.1f GFLOP/s  %.2f of GEMM  "
+      "%.2f of its own "
+      "GEMMs (%.1f ms)  peak %lld MiB, process %lld MiB, %lld late allocations, loss %.4f\n",
+      name.c_str(), dtype.c_str(), t.median_ms, t.min_ms, t.max_ms, t.first_step_ms, tokens_per_s,
+      rate, of_gemm, of_own, t.gemm_ms, static_cast<long long>(t.peak_bytes >> 20),
+      static_cast<long long>(t.peak_rss_bytes >> 20), static_cast<long long>(t.late_allocations),
+      t.loss);
   std::fflush(stdout);
   return {{"workload", name},
           {"dtype", dtype},
@@ -77,7 +80,9 @@ void write_json(const std::string& path, const nlohmann::ordered_json& document)
 }
 
 void add_options(CLI::App& command, BenchOptions& options) {
-  command.add_option("--dtypes", options.dtypes, "f32, bf16")->delimiter(',')->capture_default_str();
+  command.add_option("--dtypes", options.dtypes, "f32, bf16")
+      ->delimiter(',')
+      ->capture_default_str();
   command.add_option("--threads", options.threads, "default: the usable cores");
   command.add_option("--json", options.json, "also write the figures to this file");
 }
@@ -85,7 +90,8 @@ void add_options(CLI::App& command, BenchOptions& options) {
 }  // namespace
 
 void add_bench(CLI::App& app) {
-  CLI::App* bench = app.add_subcommand("bench", "the ceilings of this machine and how close Sherd comes");
+  CLI::App* bench =
+      app.add_subcommand("bench", "the ceilings of this machine and how close Sherd comes");
   bench->require_subcommand(1);
   const auto options = std::make_shared<BenchOptions>();
   const auto threads = [options] {
@@ -99,9 +105,12 @@ void add_bench(CLI::App& app) {
     write_json(options->json, {{"gemm", measure_gemm(*options)}});
   });
 
-  CLI::App* step = bench->add_subcommand("step", "whole training steps of the workloads W1, W2, W3");
+  CLI::App* step =
+      bench->add_subcommand("step", "whole training steps of the workloads W1, W2, W3");
   add_options(*step, *options);
-  step->add_option("--workloads", options->workloads, "W1, W2, W3")->delimiter(',')->capture_default_str();
+  step->add_option("--workloads", options->workloads, "W1, W2, W3")
+      ->delimiter(',')
+      ->capture_default_str();
   step->add_option("--steps", options->steps, "timed steps, after 3 others")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -113,7 +122,8 @@ void add_bench(CLI::App& app) {
     document["steps"] = nlohmann::ordered_json::array();
     for (const std::string& name : options->workloads)
       for (const std::string& dtype : options->dtypes)
-        document["steps"].push_back(measure_step(*options, name, dtype, gemm_rates[dtype + "_gflops"]));
+        document["steps"].push_back(
+            measure_step(*options, name, dtype, gemm_rates[dtype + "_gflops"]));
     write_json(options->json, document);
   });
 }

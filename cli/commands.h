@@ -13,6 +13,7 @@ void add_checkpoint(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_config(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_bench(CLI::App& app);
 /// Those of the design that this version does not have: each says so.
 void add_unavailable(CLI::App& app);
 

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   sherd::add_tokenize(app);
   sherd::add_config(app);
   sherd::add_doctor(app);
+  sherd::add_bench(app);
   sherd::add_unavailable(app);
   check_command(app, argc, argv);
   try {

@@ -7,7 +7,7 @@
 namespace sherd {
 
 void add_unavailable(CLI::App& app) {
-  for (const char* name : {"compare", "plan", "trace", "bench"}) {
+  for (const char* name : {"compare", "plan", "trace"}) {
     CLI::App* command = app.add_subcommand(name, "not available in this version");
     command->allow_extras();
     command->callback([name] { fail("not available in this version:", name); });

@@ -135,7 +135,8 @@ void scale_by(const Tensor& t, A factor) {
 
 int64_t linear_cross_entropy_rows(int64_t rows, int64_t vocab, DType dtype) {
   // Logits are f32 (f64); a half dtype's gradient is a copy beside them.
-  const auto row_bytes = vocab * static_cast<int64_t>(size_of(accumulate_dtype(dtype)) + (size_of(dtype) == 2 ? 2 : 0));
+  const auto row_bytes = vocab * static_cast<int64_t>(size_of(accumulate_dtype(dtype)) +
+                                                      (size_of(dtype) == 2 ? 2 : 0));
   const int64_t fit = kLogitsChunkBytes / std::max<int64_t>(1, row_bytes);
   return std::clamp<int64_t>(fit >= 16 ? fit / 16 * 16 : fit, 1, std::max<int64_t>(rows, 1));
 }

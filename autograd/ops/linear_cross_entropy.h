@@ -9,7 +9,8 @@ namespace sherd {
 /// Bytes of logits and their gradient that are live at once, at most (one row at least).
 inline constexpr int64_t kLogitsChunkBytes = int64_t{32} << 20;
 
-/// Rows of a chunk over `rows` rows of h and `vocab` classes: by shape alone, a multiple of 16 where the limit allows.
+/// Rows of a chunk over `rows` rows of h and `vocab` classes: by shape alone, a multiple of 16
+/// where the limit allows.
 int64_t linear_cross_entropy_rows(int64_t rows, int64_t vocab, DType dtype);
 
 /// loss = cross_entropy(h · wᵀ, targets, ignore_index), computed in chunks of rows whose gradient
