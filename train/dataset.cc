@@ -111,8 +111,9 @@ std::int64_t rows(const Dataset& dataset, const DatasetOptions& options) {
 Dataset open_dataset(const DataSection& data, const DatasetOptions& options) {
   check(options.context >= 1, "open_dataset: expected a context >= 1, got", options.context);
   const std::vector<std::string> paths =
-      data.dataset ? std::vector{prepare_bundled_text(bundled_text(*data.dataset), options.cache)}
-                   : expand(data.files, "data.files");
+      data.has_dataset()
+          ? std::vector{prepare_bundled_text(bundled_text(data.dataset), options.cache)}
+          : expand(data.files, "data.files");
   check(!paths.empty(), "data.files: expected at least one file");
   const std::vector<std::string> val_paths = expand(data.val_files, "data.val_files");
   std::vector<std::string> all = paths;
@@ -136,7 +137,7 @@ Dataset open_dataset(const DataSection& data, const DatasetOptions& options) {
     check_same_tokenizer(out.validation, *out.tokenizer);
   }
 
-  const char* name = data.dataset ? "data.dataset" : "data.files";
+  const char* name = data.has_dataset() ? "data.dataset" : "data.files";
   check_enough(source, options.context, name);
   if (!val_paths.empty()) {
     check_enough(out.validation, options.context, "data.val_files");

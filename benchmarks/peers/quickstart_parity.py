@@ -21,10 +21,10 @@ from gpt2 import Gpt2
 
 
 def learning_rate(step, c):
-    """Of step 0, 1, …: warm-up reaches lr at the end of its last step, then falls to min_lr."""
+    """Of step 0, 1, …: step `warmup` is the first at the peak; from there it falls to min_lr."""
     warmup, peak, least = c.get("warmup", 0), c["lr"], c.get("min_lr", 0.0)
     if step < warmup:
-        return peak * (step + 1) / warmup
+        return peak * (step + 1) / (warmup + 1)
     done = min(1.0, (step - warmup) / max(1, c["steps"] - warmup))
     schedule = c.get("schedule", "constant")
     if schedule == "cosine":

@@ -185,7 +185,7 @@ TEST_CASE("values and combinations that make no sense are refused") {
         "optim.min_lr: expected 0 <= min_lr <= lr, got 1 with lr = 0.001");
   CHECK(error_with("optim.betas=[0.9]") == "optim.betas: expected two numbers, got 1");
   CHECK(error_with("data.files=x.txt") ==
-        "kjv.toml:2:11: data.dataset: is instead of files; leave one out");
+        "kjv.toml:2:11: data.dataset: is instead of files; leave one out, or set it to none");
   CHECK(error_with("train.global_batch=12") ==
         "train.global_batch: 12 is not a multiple of train.micro_batch x dist.ranks = 8");
   CHECK(error_with("train.global_batch=8", "data.dataset=\"kjv\"\ntrain.accumulate=2") ==

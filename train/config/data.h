@@ -14,7 +14,7 @@ namespace sherd {
 
 struct DataSection {
   std::vector<std::string> files;
-  std::optional<std::string> dataset;
+  std::string dataset = "none";
   std::optional<std::string> tokenizer;
   std::vector<std::string> val_files;
   std::optional<double> val_fraction;
@@ -22,7 +22,7 @@ struct DataSection {
 
   void fields(auto& v) {
     v("files", files, "texts and token files (.bin); shell patterns");
-    v("dataset", dataset, "a bundled text, instead of files", one_of{"kjv"});
+    v("dataset", dataset, "a bundled text, instead of files", one_of{"none", "kjv"});
     v("tokenizer", tokenizer,
       "byte, char or bpe:FILE; default: byte for texts, none for token files");
     v("val_files", val_files, "validation data, instead of val_fraction");
@@ -36,8 +36,9 @@ struct DataSection {
   }
 
   void validate() const {
-    check_field(!(dataset && !files.empty()), "dataset", "is instead of files; leave one out");
-    check_field(dataset || !files.empty(), "files",
+    check_field(!(has_dataset() && !files.empty()), "dataset",
+                "is instead of files; leave one out, or set it to none");
+    check_field(has_dataset() || !files.empty(), "files",
                 "expected at least one file, or data.dataset = \"kjv\"");
     if (tokenizer) {
       const std::string kind = tokenizer->starts_with("bpe:") ? "bpe" : *tokenizer;
@@ -50,6 +51,8 @@ struct DataSection {
     check_field(held_out() >= 0 && held_out() < 1, "val_fraction", "expected 0 <= f < 1, got",
                 held_out());
   }
+
+  bool has_dataset() const { return dataset != "none"; }
 
   /// The share of `files` that is held out for validation.
   double held_out() const { return val_files.empty() ? val_fraction.value_or(0.1) : 0; }
