@@ -141,6 +141,85 @@ void attend(const Queries<F>& queries, int64_t r0, int64_t count, int64_t first_
   }
 }
 
+/// Hands out y and lse of query t from their sums.
+template <class T>
+void finish_query(const AttentionForward<T>& op, int64_t b, int64_t h, int64_t t,
+                  const Accumulate<T>* y, Accumulate<T> max, const Accumulate<T>* sums) {
+  using F = sherd::Accumulate<T>;
+  const F weight = total(load(sums));
+  const F share = weight == 0 ? F(0) : 1 / weight;
+  T* const to = op.y.row(b, t, h);
+  for_lanes<T>(
+      op.sizes.D, [&](int64_t d, int64_t n) __attribute__((always_inline)) {
+        store(to + d, load(y + d) * splat(share), n);
+      });
+  if (op.lse != nullptr)
+    op.lse[(b * op.sizes.H + h) * op.sizes.T + t] =
+        weight == 0 ? infinity<F>() : max + log2_of(weight);
+}
+
+/// So few queries that packing keys for them costs more than it saves: each reads its keys in
+/// place.
+constexpr int64_t kFewQueries = 2;
+
+template <class T>
+void forward_one(const AttentionForward<T>& op, int64_t b, int64_t h, int64_t t,
+                 Accumulate<T>* memory) {
+  using F = sherd::Accumulate<T>;
+  constexpr int64_t L = kLanes<F>;
+  const AttentionSizes& z = op.sizes;
+  const int64_t D = z.D;
+  const int64_t g = h / (z.H / z.Hkv);
+  Scratch<F> scratch{memory};
+  F* const q = scratch.take(round_up(D, L));
+  F* const y = scratch.take(round_up(D, L));
+  F* const p = scratch.take(kMaxKeyTile);
+  F* const sums = scratch.take(L);
+  pack_rows<F>(op.q.row(b, t, h), 0, 1, 1, D, static_cast<F>(op.scale * kLog2E), nullptr, q,
+               round_up(D, L));
+  for (int64_t d = 0; d < D; d += L) store(y + d, Vec<F>{});
+  store(sums, Vec<F>{});
+  F max = -infinity<F>();
+  const int64_t end = z.visible(t);
+  for (int64_t n0 = 0; n0 < end; n0 += kMaxKeyTile) {
+    const int64_t n = smaller(kMaxKeyTile, end - n0);
+    bool copied[kMaxKeyTile];
+    const bool* const seen = seen_keys(op.mask, b * z.S + n0, n, copied);
+    const T* const keys = op.k.row(b, n0, g);
+    for (int64_t i0 = 0; i0 < n; i0 += L) {
+      Vec<F> products[L] = {};
+#pragma GCC unroll 16
+      for (int i = 0; i < L; ++i) {
+        const T* const key = keys + smaller(i0 + i, n - 1) * op.k.step;
+        if (i0 + i + L < n) prefetch_row(key + L * op.k.step, D);
+        for_lanes<T>(
+            D, [&](int64_t d, int64_t count) __attribute__((always_inline)) {
+              products[i] += load(q + d) * load(key + d, count);
+            });
+      }
+      store(p + i0, sum_each(products));
+    }
+    F shrink;
+    softmax_row<F>(p, n, n, seen, max, sums, shrink);
+    const T* const values = op.v.row(b, n0, g);
+    for (int64_t d = 0; d < D; d += L) store(y + d, load(y + d) * splat(shrink));
+    for (int64_t i0 = 0; i0 < n; i0 += L) {
+      const int64_t count = smaller(L, n - i0);
+      for (int64_t i = L; i < 2 * L && i0 + i < n; ++i)
+        prefetch_row(values + (i0 + i) * op.v.step, D);
+      for_lanes<T>(
+          D, [&](int64_t d, int64_t width) __attribute__((always_inline)) {
+            Vec<F> sum = load(y + d);
+            for (int64_t i = i0; i < i0 + count; ++i)
+              if (seen == nullptr || seen[i])
+                sum += splat(p[i]) * load(values + i * op.v.step + d, width);
+            store(y + d, sum);
+          });
+    }
+  }
+  finish_query(op, b, h, t, y, max, sums);
+}
+
 template <class T>
 void forward_item(const AttentionForward<T>& op, int64_t item, Accumulate<T>* memory) {
   using F = sherd::Accumulate<T>;
@@ -194,17 +273,8 @@ void forward_item(const AttentionForward<T>& op, int64_t item, Accumulate<T>* me
   }
 
   for (int64_t r = 0; r < rows; ++r) {
-    const F weight = total(load(queries.sum + r * L));
-    const F* from = queries.y + r * Dp;
-    T* const to = op.y.row(b, t0 + r, h);
-    if (r + kAhead < rows) prefetch_to_write(to + kAhead * op.y.step, D);
-    const F share = weight == 0 ? F(0) : 1 / weight;
-    for_lanes<T>(
-        D, [&](int64_t d, int64_t n)
-               __attribute__((always_inline)) { store(to + d, load(from + d) * splat(share), n); });
-    if (op.lse != nullptr)
-      op.lse[(b * z.H + h) * z.T + t0 + r] =
-          weight == 0 ? infinity<F>() : queries.max[r] + log2_of(weight);
+    if (r + kAhead < rows) prefetch_to_write(op.y.row(b, t0 + r + kAhead, h), D);
+    finish_query(op, b, h, t0 + r, queries.y + r * Dp, queries.max[r], queries.sum + r * L);
   }
 }
 
@@ -436,7 +506,14 @@ void AttentionForward<T>::run(int64_t begin, int64_t end) const {
                            keys * round_up(D, 16) + kForwardRows * keys;
   auto* const memory = static_cast<F*>(
       __builtin_alloca_with_align(static_cast<size_t>(elements + 16 * 16) * sizeof(F), 512));
-  for (int64_t item = begin; item < end; ++item) forward_item<T>(*this, item, memory);
+  for (int64_t item = begin; item < end; ++item) {
+    if (sizes.T > kFewQueries) {
+      forward_item<T>(*this, item, memory);
+    } else {
+      for (int64_t t = 0; t < sizes.T; ++t)
+        forward_one<T>(*this, item / sizes.H, item % sizes.H, t, memory);
+    }
+  }
 }
 
 template void AttentionForward<float>::run<kIsa>(int64_t, int64_t) const;

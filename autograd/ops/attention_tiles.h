@@ -187,21 +187,36 @@ constexpr int moved(int i) {
   return (i & Step) == 0 ? i + Step : 16 + i;
 }
 template <int S>
+[[gnu::always_inline]] inline F32x16 kept_of(F32x16 a, F32x16 b) {
+  return __builtin_shufflevector(a, b, kept<S>(0), kept<S>(1), kept<S>(2), kept<S>(3), kept<S>(4),
+                                 kept<S>(5), kept<S>(6), kept<S>(7), kept<S>(8), kept<S>(9),
+                                 kept<S>(10), kept<S>(11), kept<S>(12), kept<S>(13), kept<S>(14),
+                                 kept<S>(15));
+}
+template <int S>
+[[gnu::always_inline]] inline F32x16 moved_of(F32x16 a, F32x16 b) {
+  return __builtin_shufflevector(a, b, moved<S>(0), moved<S>(1), moved<S>(2), moved<S>(3),
+                                 moved<S>(4), moved<S>(5), moved<S>(6), moved<S>(7), moved<S>(8),
+                                 moved<S>(9), moved<S>(10), moved<S>(11), moved<S>(12),
+                                 moved<S>(13), moved<S>(14), moved<S>(15));
+}
+template <int S>
 [[gnu::always_inline]] inline void trade(F32x16 (&rows)[16]) {
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
     if ((i & S) != 0) continue;
     const F32x16 a = rows[i];
     const F32x16 b = rows[i + S];
-    rows[i] = __builtin_shufflevector(a, b, kept<S>(0), kept<S>(1), kept<S>(2), kept<S>(3),
-                                      kept<S>(4), kept<S>(5), kept<S>(6), kept<S>(7), kept<S>(8),
-                                      kept<S>(9), kept<S>(10), kept<S>(11), kept<S>(12),
-                                      kept<S>(13), kept<S>(14), kept<S>(15));
-    rows[i + S] = __builtin_shufflevector(a, b, moved<S>(0), moved<S>(1), moved<S>(2), moved<S>(3),
-                                          moved<S>(4), moved<S>(5), moved<S>(6), moved<S>(7),
-                                          moved<S>(8), moved<S>(9), moved<S>(10), moved<S>(11),
-                                          moved<S>(12), moved<S>(13), moved<S>(14), moved<S>(15));
+    rows[i] = kept_of<S>(a, b);
+    rows[i + S] = moved_of<S>(a, b);
   }
+}
+/// Half as many rows: lanes with bit S of rows[i] now belong to what was rows[i + S].
+template <int S>
+[[gnu::always_inline]] inline void fold(F32x16 (&rows)[16]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < S; ++i)
+    rows[i] = kept_of<S>(rows[i], rows[i + S]) + moved_of<S>(rows[i], rows[i + S]);
 }
 /// rows[i][j] ↔ rows[j][i]
 [[gnu::always_inline]] inline void transpose(F32x16 (&rows)[16]) {
@@ -209,6 +224,25 @@ template <int S>
   trade<4>(rows);
   trade<2>(rows);
   trade<1>(rows);
+}
+
+/// Lane i is the sum of rows[i].
+[[gnu::always_inline]] inline F32x16 sum_each(F32x16 (&rows)[16]) {
+  if constexpr (kIsa < Isa::avx512) {
+    F32x16 sums{};
+    for (int i = 0; i < 16; ++i) sums[i] = sum(rows[i]);
+    return sums;
+  }
+  fold<8>(rows);
+  fold<4>(rows);
+  fold<2>(rows);
+  fold<1>(rows);
+  return rows[0];
+}
+[[gnu::always_inline]] inline F64x8 sum_each(F64x8 (&rows)[8]) {
+  F64x8 sums{};
+  for (int i = 0; i < 8; ++i) sums[i] = sum(rows[i]);
+  return sums;
 }
 
 /// Asks for a row that is read soon: rows are far apart, where the processor does not look ahead.
