@@ -1,5 +1,6 @@
 #include "autograd/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -12,6 +13,9 @@ namespace {
 
 using kernels::AttentionSizes;
 using kernels::HeadRows;
+
+/// Tiles of a head lie on the stack.
+constexpr int64_t kMaxHeadDim = 1024;
 
 /// Itself where the last dim is dense, else a contiguous copy.
 Tensor dense_rows(const Tensor& t) {
@@ -35,12 +39,17 @@ AttentionSizes sizes_of(const Tensor& q, const Tensor& k, const Tensor& v, const
   check(k.size(0) == z.B && k.size(3) == z.D && z.D > 0 && z.Hkv > 0 && z.H % z.Hkv == 0,
         "q and k must agree in batch and head dim, and H be a multiple of Hkv:", q.shape(),
         k.shape());
+  check(z.D <= kMaxHeadDim, "head dim is at most", kMaxHeadDim, ", got", z.D);
   check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "wants one dtype, got", q.dtype(),
         k.dtype(), v.dtype());
   check(!mask || (mask.dtype() == DType::boolean && mask.shape() == Shape{z.B, z.S}),
         "key_mask must be bool", Shape{z.B, z.S}, mask ? describe(mask) : "");
   return z;
 }
+
+/// Items of a block: several, so that one fetches for the next while it computes, if enough blocks
+/// are left for many threads.
+int64_t items_at_once(int64_t items) { return std::clamp<int64_t>(items / 16, 1, 4); }
 
 template <class Body>
 void on_float(DType dtype, const Body& body) {
@@ -93,7 +102,7 @@ Grads backward(const Kept& kept, const Tensor& dy) {
         write<T>(dk),
         write<T>(dv)};
     if (z.S == 0) return dq.fill(0);
-    launch(*runtime, kernel, z.B * z.Hkv, 1);
+    launch(*runtime, kernel, z.B * z.Hkv, items_at_once(z.B * z.Hkv));
   });
   return {dq, dk, dv};
 }
@@ -127,7 +136,8 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v,
                                               mask ? mask.template data<bool>() : nullptr,
                                               static_cast<F>(scale)};
     const int64_t tile = kernels::attention_query_tile(z.D);
-    launch(*runtime, kernel, z.B * z.H * ((z.T + tile - 1) / tile), 1);
+    const int64_t items = z.B * z.H * ((z.T + tile - 1) / tile);
+    launch(*runtime, kernel, items, items_at_once(items));
   });
   return q.tape().record(
       "attention", y, {q, k, v},

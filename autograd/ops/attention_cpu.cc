@@ -27,6 +27,11 @@ template <class F>
   return round_up(larger(1, (S + tiles - 1) / tiles), kTileStep);
 }
 
+template <class T>
+inline constexpr bool kConst = false;
+template <class T>
+inline constexpr bool kConst<const T> = true;
+
 template <class F>
 [[gnu::always_inline]] inline F infinity() {
   return static_cast<F>(__builtin_inf());
@@ -65,6 +70,13 @@ struct KeyTile {
   return seen;
 }
 
+template <class T>
+[[gnu::always_inline]] inline Stream stream(const HeadRows<T>& x, int64_t b, int64_t t, int64_t h,
+                                            int64_t rows) {
+  return {reinterpret_cast<const char*>(x.row(b, t, h)), x.step * static_cast<int64_t>(sizeof(T)),
+          rows, !kConst<T>};
+}
+
 // --- forward ------------------------------------------------------------------------------------
 
 /// What a forward item keeps for its queries.
@@ -77,41 +89,60 @@ struct Queries {
   F* shrink;  // [rows] 2^(old max - new max)
 };
 
-/// scores → p = 2^(score - max), with max and sum brought up to date. `limit` keys of the tile are
-/// visible; p is 0 from there to `width`.
+/// The largest of a query's scores; hidden ones become -inf. `limit` keys of the tile are visible.
 template <class F>
-[[gnu::always_inline]] inline void softmax_row(F* p, int64_t limit, int64_t width, const bool* seen,
-                                               F& max, F* sum, F& shrink) {
+[[gnu::always_inline]] inline F hide_and_max(F* scores, int64_t limit, const bool* seen) {
   constexpr int64_t L = kLanes<F>;
   Vec<F> top = splat(-infinity<F>());
   for (int64_t n = 0; n < limit; n += L) {
-    Vec<F> s = load(p + n);
+    Vec<F> s = load(scores + n);
     if (limit - n < L) s = first_lanes(s, limit - n, -infinity<F>());
     if (seen != nullptr) s = where_seen(s, seen + n, -infinity<F>());
-    if (limit - n < L || seen != nullptr) store(p + n, s);
+    if (limit - n < L || seen != nullptr) store(scores + n, s);
     top = larger(top, s);
   }
-  const F highest = largest(top);
-  const F now = highest > max ? highest : max;
-  const F base = now == -infinity<F>() ? F(0) : now;
-  shrink = exp2(splat(max - base))[0];
-  max = now;
-  Vec<F> total = load(sum) * splat(shrink);
-  int64_t n = 0;
-  for (; n < limit; n += L) {
-    const Vec<F> e = exp2(load(p + n) - splat(base));
-    store(p + n, e);
-    total += e;
+  return largest(top);
+}
+
+/// Scores of `rows` ≤ kRows queries become p = 2^(score - max), with max, sum and shrink brought up
+/// to date. Query i sees limit(i) keys of the tile; p is 0 from there to `width`.
+template <class F, class Limit>
+[[gnu::always_inline]] inline void softmax_rows(F* p, int64_t ldp, int64_t rows, int64_t width,
+                                                const bool* seen, F* max, F* sum, F* shrink,
+                                                const Limit& limit) {
+  constexpr int64_t L = kLanes<F>;
+  static_assert(kRows <= L);
+  F base[L] = {};
+  F change[L] = {};  // of the maxima: one 2^x serves all rows
+  for (int64_t i = 0; i < rows; ++i) {
+    const F highest = hide_and_max(p + i * ldp, limit(i), seen);
+    const F now = highest > max[i] ? highest : max[i];
+    base[i] = now == -infinity<F>() ? F(0) : now;
+    change[i] = max[i] - base[i];
+    max[i] = now;
   }
-  for (; n < width; n += L) store(p + n, Vec<F>{});
-  store(sum, total);
+  store(change, exp2(load(change)));
+  for (int64_t i = 0; i < rows; ++i) {
+    shrink[i] = change[i];
+    Vec<F> total = load(sum + i * L) * splat(change[i]);
+    F* const row = p + i * ldp;
+    const int64_t end = limit(i);
+    int64_t n = 0;
+    for (; n < end; n += L) {
+      const Vec<F> e = exp2(load(row + n) - splat(base[i]));
+      store(row + n, e);
+      total += e;
+    }
+    for (; n < width; n += L) store(row + n, Vec<F>{});
+    store(sum + i * L, total);
+  }
 }
 
 /// Brings queries [r0, r0 + count) of the item up to date with one tile of keys.
 template <class F>
 void attend(const Queries<F>& queries, int64_t r0, int64_t count, int64_t first_limit, bool causal,
             const KeyTile& tile, const F* keys, const F* values, F* scores, int64_t D,
-            int64_t tile_size) {
+            int64_t tile_size, Ahead& ahead) {
   constexpr int64_t L = kLanes<F>;
   const int64_t Dp = round_up(D, L);
   // Keys of the tile that a group of kRows queries needs: what its last query sees.
@@ -124,6 +155,7 @@ void attend(const Queries<F>& queries, int64_t r0, int64_t count, int64_t first_
     for (int64_t r = 0; r < count; r += kRows) {
       const int64_t limit = limit_of(r + kRows - 1);
       if (n >= limit) continue;
+      ahead.step();
       multiply<F>({queries.q + (r0 + r) * Dp, Dp, 1, keys + n * D, kPanel<F>, D,
                    scores + r * tile_size + n, tile_size},
                   smaller(kPanelVecs, (limit - n + L - 1) / L));
@@ -132,9 +164,12 @@ void attend(const Queries<F>& queries, int64_t r0, int64_t count, int64_t first_
   for (int64_t r = 0; r < count; r += kRows) {
     const int64_t group = limit_of(r + kRows - 1);
     if (group == 0) continue;
-    for (int64_t i = r; i < smaller(r + kRows, count); ++i)
-      softmax_row<F>(scores + i * tile_size, limit_of(i), group, tile.seen, queries.max[r0 + i],
-                     queries.sum + (r0 + i) * L, queries.shrink[r0 + i]);
+    softmax_rows(
+        scores + r * tile_size, tile_size, smaller(kRows, count - r), group, tile.seen,
+        queries.max + r0 + r, queries.sum + (r0 + r) * L,
+        queries.shrink + r0 + r, [&](int64_t i) __attribute__((always_inline)) {
+          return limit_of(r + i);
+        });
     scale_multiply_add<F>(
         {scores + r * tile_size, tile_size, 1, values, Dp, group, queries.y + (r0 + r) * Dp, Dp},
         Dp / L, queries.shrink + r0 + r);
@@ -199,8 +234,10 @@ void forward_one(const AttentionForward<T>& op, int64_t b, int64_t h, int64_t t,
       }
       store(p + i0, sum_each(products));
     }
-    F shrink;
-    softmax_row<F>(p, n, n, seen, max, sums, shrink);
+    F shrink = 0;
+    softmax_rows(
+        p, 0, 1, n, seen, &max, sums,
+        &shrink, [n](int64_t) __attribute__((always_inline)) { return n; });
     const T* const values = op.v.row(b, n0, g);
     for (int64_t d = 0; d < D; d += L) store(y + d, load(y + d) * splat(shrink));
     for (int64_t i0 = 0; i0 < n; i0 += L) {
@@ -220,22 +257,29 @@ void forward_one(const AttentionForward<T>& op, int64_t b, int64_t h, int64_t t,
   finish_query(op, b, h, t, y, max, sums);
 }
 
+/// The queries of a forward item. Late queries see most: they go first, which leaves threads little
+/// to wait for.
+struct ForwardItem {
+  int64_t b, h, g, t0, rows;
+};
+[[gnu::always_inline]] inline ForwardItem forward_item_at(const AttentionSizes& z, int64_t item) {
+  const int64_t size = attention_query_tile(z.D);
+  const int64_t tiles = (z.T + size - 1) / size;
+  const int64_t t0 = (tiles - 1 - item % tiles) * size;
+  const int64_t h = item / tiles % z.H;
+  return {item / tiles / z.H, h, h / (z.H / z.Hkv), t0, smaller(size, z.T - t0)};
+}
+
 template <class T>
-void forward_item(const AttentionForward<T>& op, int64_t item, Accumulate<T>* memory) {
+void forward_item(const AttentionForward<T>& op, int64_t item, int64_t items_end,
+                  Accumulate<T>* memory) {
   using F = sherd::Accumulate<T>;
   constexpr int64_t L = kLanes<F>;
   const AttentionSizes& z = op.sizes;
   const int64_t D = z.D;
   const int64_t Dp = round_up(D, L);
-  const int64_t query_tile = attention_query_tile(D);
   const int64_t tile_size = key_tile<F>(D, z.S);
-  const int64_t tiles = (z.T + query_tile - 1) / query_tile;
-  // Late queries see most: they go first, which leaves threads little to wait for.
-  const int64_t t0 = (tiles - 1 - item % tiles) * query_tile;
-  const int64_t b = item / tiles / z.H;
-  const int64_t h = item / tiles % z.H;
-  const int64_t g = h / (z.H / z.Hkv);
-  const int64_t rows = smaller(query_tile, z.T - t0);
+  const auto [b, h, g, t0, rows] = forward_item_at(z, item);
   const int64_t padded = round_up(rows, kRows);
 
   Scratch<F> scratch{memory};
@@ -264,11 +308,26 @@ void forward_item(const AttentionForward<T>& op, int64_t item, Accumulate<T>* me
     pack_panels<F>(op.k.row(b, n0, g), op.k.step, n, round_up(n, kRows), D, mask, keys);
     pack_rows<F>(op.v.row(b, n0, g), op.v.step, n, n, D, F(1), mask, values, Dp);
     const KeyTile tile{n0, n, mask};
+    Ahead ahead{{}, D * static_cast<int64_t>(sizeof(T))};
+    if (n0 + tile_size < end) {
+      const int64_t next = n0 + tile_size;
+      ahead.streams[0] = stream(op.k, b, next, g, smaller(tile_size, end - next));
+      ahead.streams[1] = stream(op.v, b, next, g, smaller(tile_size, end - next));
+    } else {
+      ahead.streams[0] = stream(op.y, b, t0, h, rows);
+      if (item + 1 < items_end) {
+        const ForwardItem next = forward_item_at(z, item + 1);
+        const int64_t keys_next = smaller(tile_size, z.visible(next.t0 + next.rows - 1));
+        ahead.streams[1] = stream(op.k, next.b, 0, next.g, keys_next);
+        ahead.streams[2] = stream(op.v, next.b, 0, next.g, keys_next);
+        ahead.streams[3] = stream(op.q, next.b, next.t0, next.h, next.rows);
+      }
+    }
     for (int64_t r = 0; r < rows; r += kForwardRows) {
       const int64_t count = smaller(kForwardRows, rows - r);
       if (z.visible(t0 + r + count - 1) <= n0) continue;
       attend<F>(queries, r, count, t0 + r + 1 + z.S - z.T, z.causal, tile, keys, values, scores, D,
-                tile_size);
+                tile_size, ahead);
     }
   }
 
@@ -328,7 +387,8 @@ template <class F>
 
 /// p and ds of a block: p = 2^(q·k - lse), ds = p (dy·v - delta).
 template <class F>
-void probabilities(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size) {
+void probabilities(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size,
+                   Ahead& ahead) {
   constexpr int64_t L = kLanes<F>;
   const int64_t Dp = round_up(D, L);
   const KeyTile& tile = sums.tile;
@@ -341,6 +401,7 @@ void probabilities(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D
     for (int64_t r = 0; r < block.count; r += kRows) {
       const int64_t width = smaller(kPanel<F>, width_of(r) - n);
       if (width <= 0) continue;
+      ahead.step();
       F* const p = block.p + r * size + n;
       F* const ds = block.ds + r * size + n;
       multiply<F>({block.q + r * Dp, Dp, 1, sums.keys + n * D, kPanel<F>, D, p, size}, width / L);
@@ -356,11 +417,12 @@ void probabilities(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D
 
 /// What a block of queries and a tile of keys give to each other: dv and dk grow, dq is set.
 template <class F>
-void exchange(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size) {
+void exchange(const QueryBlock<F>& block, const KeySums<F>& sums, int64_t D, int64_t size,
+              Ahead& ahead) {
   constexpr int64_t L = kLanes<F>;
   const int64_t Dp = round_up(D, L);
   const KeyTile& tile = sums.tile;
-  probabilities(block, sums, D, size);
+  probabilities(block, sums, D, size, ahead);
   const int64_t longest = block.limit(block.count - 1, tile);
   int64_t r0 = 0;  // the first group of queries that sees key n
   for (int64_t n = 0; n < longest; n += kRows) {
@@ -420,7 +482,8 @@ void unpack_rows(const F* from, int64_t from_step, int64_t rows, int64_t D, F fa
 }
 
 template <class T>
-void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* memory) {
+void backward_item(const AttentionBackward<T>& op, int64_t item, int64_t end,
+                   Accumulate<T>* memory) {
   using F = sherd::Accumulate<T>;
   constexpr int64_t L = kLanes<F>;
   const AttentionSizes& z = op.sizes;
@@ -479,7 +542,27 @@ void backward_item(const AttentionBackward<T>& op, int64_t item, Accumulate<T>* 
           lse[i] = i < block.count ? op.lse[at + i] : infinity<F>();
           delta[i] = i < block.count ? op.delta[at + i] : F(0);
         }
-        exchange(block, sums, D, size);
+        Ahead ahead{{}, D * static_cast<int64_t>(sizeof(T))};
+        if (t0 + kBackwardRows < z.T) {
+          const int64_t t1 = t0 + kBackwardRows;
+          const int64_t rows = smaller(kBackwardRows, z.T - t1);
+          ahead.streams[0] = stream(op.q, b, t1, h, rows);
+          ahead.streams[1] = stream(op.dy, b, t1, h, rows);
+          if (n0 == 0) ahead.streams[2] = stream(op.y, b, t1, h, rows);
+          ahead.streams[3] = stream(op.dq_sum, b, t1, h, rows);
+        } else if (h == (g + 1) * group - 1) {
+          ahead.streams[0] = stream(op.dk, b, n0, g, n);
+          ahead.streams[1] = stream(op.dv, b, n0, g, n);
+          const bool more = n0 + size < z.S;
+          if (more || item + 1 < end) {
+            const int64_t from = more ? n0 + size : 0;
+            const int64_t next = more ? item : item + 1;
+            const int64_t rows = smaller(size, z.S - from);
+            ahead.streams[2] = stream(op.k, next / z.Hkv, from, next % z.Hkv, rows);
+            ahead.streams[3] = stream(op.v, next / z.Hkv, from, next % z.Hkv, rows);
+          }
+        }
+        exchange(block, sums, D, size, ahead);
         add_rows<F>(block.dq, Dp, block.count, D, op.scale, n0 == 0, op.dq_sum.row(b, t0, h),
                     op.dq_sum.step);
       }
@@ -508,7 +591,7 @@ void AttentionForward<T>::run(int64_t begin, int64_t end) const {
       __builtin_alloca_with_align(static_cast<size_t>(elements + 16 * 16) * sizeof(F), 512));
   for (int64_t item = begin; item < end; ++item) {
     if (sizes.T > kFewQueries) {
-      forward_item<T>(*this, item, memory);
+      forward_item<T>(*this, item, end, memory);
     } else {
       for (int64_t t = 0; t < sizes.T; ++t)
         forward_one<T>(*this, item / sizes.H, item % sizes.H, t, memory);
@@ -530,7 +613,7 @@ void AttentionBackward<T>::run(int64_t begin, int64_t end) const {
                            kBackwardRows * (3 * round_up(D, 16) + 2 * keys + 2);
   auto* const memory = static_cast<F*>(
       __builtin_alloca_with_align(static_cast<size_t>(elements + 16 * 16) * sizeof(F), 512));
-  for (int64_t item = begin; item < end; ++item) backward_item<T>(*this, item, memory);
+  for (int64_t item = begin; item < end; ++item) backward_item<T>(*this, item, end, memory);
 }
 
 template void AttentionBackward<float>::run<kIsa>(int64_t, int64_t) const;

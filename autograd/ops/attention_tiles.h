@@ -316,5 +316,37 @@ void pack_panels(const T* x, int64_t step, int64_t n, int64_t columns, int64_t D
   }
 }
 
+/// Rows to ask for while something else computes; `write`: they will be written.
+struct Stream {
+  const char* row = nullptr;
+  int64_t step_bytes = 0;
+  int64_t rows = 0;
+  bool write = false;
+};
+
+/// Asks for a few rows of each stream at every step, as the processor cannot fetch many at once.
+struct Ahead {
+  Stream streams[4];
+  int64_t row_bytes = 0;
+  int64_t next = 0;
+
+  [[gnu::always_inline]] void step() {
+    constexpr int64_t kAtOnce = 4;
+    for (const Stream& s : streams) {
+      const int64_t end = smaller(s.rows, next + kAtOnce);
+      for (int64_t r = next; r < end; ++r) {
+        const char* const row = s.row + r * s.step_bytes;
+        for (int64_t i = 0; i < row_bytes; i += 64) {
+          if (s.write)
+            __builtin_prefetch(row + i, 1);
+          else
+            __builtin_prefetch(row + i, 0, 2);
+        }
+      }
+    }
+    next += kAtOnce;
+  }
+};
+
 }  // namespace
 }  // namespace sherd

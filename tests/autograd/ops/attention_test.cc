@@ -340,6 +340,8 @@ TEST_CASE("attention says what it wants") {
   CHECK_THROWS_WITH(attention(q, k, zeros({2, 6, 2, 8})), Catch::Contains("[2, 6, 2, 8]"));
   CHECK_THROWS_WITH(attention(q, zeros({2, 5, 2, 4}), zeros({2, 5, 2, 4})),
                     Catch::Contains("head dim"));
+  const Variable wide = zeros({1, 1, 1, 1025});
+  CHECK_THROWS_WITH(attention(wide, wide, wide), Catch::Contains("at most 1024"));
   CHECK_THROWS_WITH(attention(q, k, zeros({2, 5, 2, 8}, DType::bf16)), Catch::Contains("dtype"));
   CHECK_THROWS_WITH(attention(q, k, k, {.key_mask = Tensor::zeros(runtime, {2, 5})}),
                     Catch::Contains("key_mask"));
