@@ -4,18 +4,23 @@
 
 namespace sherd {
 
-/// Counts the leaves that ops use while nothing is recorded.
+/// Counts the leaves that ops use while nothing is recorded; in `used`, once for each use. When it
+/// ends, the uses are no longer pending: whoever records them counts them again.
 class UseCounter {
  public:
-  UseCounter(Tape& tape, std::vector<std::shared_ptr<VariableState>>& used)
-      : tape_(tape), before_(std::exchange(tape.counted_, &used)) {}
-  ~UseCounter() { tape_.counted_ = before_; }
+  UseCounter(Tape& tape, std::vector<Variable>& used)
+      : tape_(tape), used_(used), before_(std::exchange(tape.counted_, &used)) {}
+  ~UseCounter() {
+    tape_.counted_ = before_;
+    for (const auto& leaf : used_) --leaf.state().pending_uses;
+  }
   UseCounter(const UseCounter&) = delete;
   UseCounter& operator=(const UseCounter&) = delete;
 
  private:
   Tape& tape_;
-  std::vector<std::shared_ptr<VariableState>>* before_;
+  const std::vector<Variable>& used_;
+  std::vector<Variable>* before_;
 };
 
 Variable recompute(const char* name, std::vector<Variable> inputs,
@@ -24,25 +29,25 @@ Variable recompute(const char* name, std::vector<Variable> inputs,
   Tape& tape = inputs[0].tape();
   if (!tape.enabled_) return function(inputs);
 
-  std::vector<std::shared_ptr<VariableState>> used;
+  std::vector<Variable> used;
   Tensor out;
   {
     std::vector<Variable> detached;
     for (const auto& v : inputs) detached.push_back(tape.constant(v.value()));
     const NoGrad no_grad(tape);
     const UseCounter counter(tape, used);
-    out = function(detached).value();
+    const Variable result = function(detached);
+    check(!result.requires_grad(),
+          "a recomputed function must compute its result or return one of its inputs:", name);
+    out = result.value();
   }
   std::vector<Saved> saved;
   for (const auto& v : inputs) saved.emplace_back(v);
 
   // The parameters used inside are inputs of the node too, so that it is recorded for their sake,
-  // and so that their pending uses, counted above, are passed when backward has passed the node.
+  // and so that their uses are pending until backward has passed the node.
   std::vector<Variable> node_inputs = inputs;
-  for (const auto& leaf : used) {
-    --leaf->pending_uses;  // record() counts it again
-    node_inputs.emplace_back(leaf);
-  }
+  node_inputs.insert(node_inputs.end(), used.begin(), used.end());
   const size_t leaves = used.size();
   std::vector<bool> wanted;
   for (const auto& v : inputs) wanted.push_back(v.requires_grad());
@@ -61,7 +66,8 @@ Variable recompute(const char* name, std::vector<Variable> inputs,
           tape.run_back_to(start);
         }
         Grads grads;
-        for (const auto& v : again) grads.emplace_back(v.grad());
+        // Where the function returned an input as it is, dy is still there.
+        for (const auto& v : again) grads.emplace_back(v == y ? dy : v.grad());
         grads.resize(again.size() + leaves);
         return grads;
       });

@@ -22,11 +22,10 @@ Tape::~Tape() { clear(); }
 
 Variable Tape::make(Tensor value, bool requires_grad, std::string name) {
   auto state = std::make_shared<VariableState>();
-  state->value = std::move(value);
   state->requires_grad = requires_grad;
   state->name = std::move(name);
   state->tape = this;
-  return Variable(std::move(state));
+  return {std::move(value), std::move(state)};
 }
 
 Variable Tape::leaf(Tensor value, std::string name) {
@@ -64,7 +63,7 @@ std::vector<Variable> Tape::record(const char* op, std::vector<Tensor> outs,
     for (const auto& v : inputs) {
       if (!v || !v.requires_grad() || v.state().node != 0) continue;
       ++v.state().pending_uses;
-      if (counted_ != nullptr) counted_->push_back(v.handle());
+      if (counted_ != nullptr) counted_->push_back(v);
     }
   }
   if (!wanted) return variables;
@@ -72,7 +71,7 @@ std::vector<Variable> Tape::record(const char* op, std::vector<Tensor> outs,
   node.op = op;
   node.where = joined_context();
   node.id = next_id_++;
-  node.inputs = std::move(inputs);
+  for (const auto& v : inputs) node.inputs.push_back(v ? v.handle() : nullptr);
   for (const auto& v : variables) {
     v.state().node = node.id;
     node.outputs.push_back(v.handle());
@@ -126,8 +125,8 @@ void Tape::clear() {
 void Tape::forget(const Node& node) {
   for (const auto& v : node.inputs) {
     if (!v) continue;
-    v.state().partial = {};
-    if (v.state().node == 0) v.state().pending_uses = 0;
+    v->partial = {};
+    if (v->node == 0) v->pending_uses = 0;
   }
   for (const auto& out : node.outputs) out->partial = {};
 }
@@ -154,8 +153,7 @@ void Tape::step_back(Node& node) {
   bool any = false;
   for (const auto& out : node.outputs) {
     dys.push_back(std::exchange(out->partial, {}));
-    if (dys.back() && dys.back().dtype() != out->value.dtype())
-      dys.back() = dys.back().to(out->value.dtype());
+    if (dys.back() && dys.back().dtype() != out->dtype) dys.back() = dys.back().to(out->dtype);
     any = any || dys.back();
   }
   if (any) {
@@ -166,19 +164,20 @@ void Tape::step_back(Node& node) {
     check(grads.size() == node.inputs.size(),
           "an op's backward returned another number of gradients:", node.op, grads.size(), "for",
           node.inputs.size(), "inputs");
-    for (size_t i = 0; i < grads.size(); ++i) give(node.inputs[i], std::move(grads[i]), node.op);
+    for (size_t i = 0; i < grads.size(); ++i)
+      if (node.inputs[i]) give(*node.inputs[i], std::move(grads[i]), node.op);
   }
   for (const auto& v : node.inputs)
-    if (v && v.requires_grad() && v.state().node == 0) release_use(v.state());
+    if (v && v->requires_grad && v->node == 0) release_use(*v);
 }
 
-void Tape::give(const Variable& input, Grad grad, const char* op) {
-  if (!input || !input.requires_grad()) return;
-  Tensor& partial = input.state().partial;
-  const DType wide = accumulate_dtype(input.dtype());
+void Tape::give(VariableState& input, Grad grad, const char* op) {
+  if (!input.requires_grad) return;
+  Tensor& partial = input.partial;
+  const DType wide = accumulate_dtype(input.dtype);
   if (grad.add_to) {
     if (!partial)
-      partial = Tensor::zeros(runtime_, input.shape(), wide);
+      partial = Tensor::zeros(runtime_, input.shape, wide);
     else if (partial.dtype() != wide)
       partial = partial.to(wide);
     else if (!partial.owns_all_bytes())
@@ -187,9 +186,9 @@ void Tape::give(const Variable& input, Grad grad, const char* op) {
     return;
   }
   if (!grad.dense) return;
-  check(grad.dense.shape() == input.shape(),
+  check(grad.dense.shape() == input.shape,
         "an op's backward returned a gradient of another shape:", op, grad.dense.shape(), "for",
-        input.shape());
+        input.shape);
   if (check_finite_) require_finite(grad.dense, "a gradient", op);
   if (!partial) {
     partial = std::move(grad.dense);
@@ -197,7 +196,7 @@ void Tape::give(const Variable& input, Grad grad, const char* op) {
   }
   // Two ops may have returned the same tensor (add does): only a sum that nobody else holds is
   // written. A parameter's sum is formed in f32, and so is one of different dtypes.
-  const bool parameter = input.state().node == 0 && !input.name().empty();
+  const bool parameter = input.node == 0 && !input.name.empty();
   if (partial.dtype() != wide && (parameter || grad.dense.dtype() != partial.dtype()))
     partial = partial.to(wide);
   else if (!partial.owns_all_bytes())
@@ -209,12 +208,14 @@ void Tape::release_use(VariableState& leaf) {
   if (--leaf.pending_uses > 0 || !leaf.partial) return;
   Tensor whole = std::exchange(leaf.partial, {});
   if (leaf.grad) {
+    // Passes may give a variable that is no parameter gradients of different dtypes.
+    if (whole.dtype() != leaf.grad.dtype()) leaf.grad = leaf.grad.to(accumulate_dtype(leaf.dtype));
     accumulate(leaf.grad, whole.contiguous());
     return;
   }
   // A gradient that shares bytes with another tensor, or comes in another dtype, gets bytes of its
   // own.
-  const DType dtype = leaf.name.empty() ? whole.dtype() : accumulate_dtype(leaf.value.dtype());
+  const DType dtype = leaf.name.empty() ? whole.dtype() : accumulate_dtype(leaf.dtype);
   if (whole.dtype() != dtype) whole = whole.to(dtype);
   if (!whole.owns_all_bytes()) whole = whole.clone();
   if (!leaf.name.empty()) whole.storage()->recategorize(Category::grads);

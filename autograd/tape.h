@@ -43,14 +43,12 @@ class Tape {
   const RuntimePtr& runtime() const { return runtime_; }
 
   // --- variables
-  // ------------------------------------------------------------------------------------------
   /// A parameter or an input that wants a gradient; `name` becomes the owner of its bytes.
   Variable leaf(Tensor value, std::string name = {});
   /// A value without gradient.
   Variable constant(Tensor value);
 
   // --- for ops
-  // --------------------------------------------------------------------------------------------
   using Backward = std::function<Grads(const Tensor& dy)>;
   using BackwardMany = std::function<Grads(const std::vector<Tensor>& dys)>;
 
@@ -64,7 +62,6 @@ class Tape {
   bool recording(const std::vector<Variable>& inputs) const;
 
   // --- for training loops and sharding
-  // -----------------------------------------------------------------
   /// Calls `fire` when backward passes this point, whether or not gradients flow there.
   void mark(std::function<void()> fire);
   /// Adds d(loss)/d(leaf) · seed to the grad of each leaf, and empties the tape. `loss` has one
@@ -88,7 +85,8 @@ class Tape {
     const char* op = nullptr;
     std::string where;
     int64_t id = 0;
-    std::vector<Variable> inputs;
+    /// In the order of the op's; nullptr for an empty Variable.
+    std::vector<std::shared_ptr<VariableState>> inputs;
     std::vector<std::shared_ptr<VariableState>> outputs;
     BackwardMany backward;
     std::function<void()> fire;
@@ -98,7 +96,7 @@ class Tape {
   void run_back_to(size_t stop);
   void step_back(Node& node);
   static void forget(const Node& node);
-  void give(const Variable& input, Grad grad, const char* op);
+  void give(VariableState& input, Grad grad, const char* op);
   void release_use(VariableState& leaf);
   void require_finite(const Tensor& t, const char* what, const char* op) const;
 
@@ -108,7 +106,7 @@ class Tape {
   bool enabled_ = true;
   bool check_finite_ = false;
   /// While a recomputed function runs forward: the leaves it used, once for each use.
-  std::vector<std::shared_ptr<VariableState>>* counted_ = nullptr;
+  std::vector<Variable>* counted_ = nullptr;
 };
 
 /// Nothing is recorded on `tape` while this lives.

@@ -12,11 +12,15 @@ namespace sherd {
 
 class Tape;
 
-/// What a Variable shares; only Tape changes the fields below `name`.
+/// The gradient's side of a variable; only Tape changes the fields below `tape`. A recorded node
+/// holds this and not the value, which is gone when nobody else wants it: neither a Variable nor a
+/// backward that saved it.
 struct VariableState {
-  Tensor value;
   /// Of a leaf: the sum over finished backward passes, f32 (f64 for f64). Empty: no gradient yet.
   Tensor grad;
+  /// Of the value.
+  Shape shape;
+  DType dtype = DType::f32;
   bool requires_grad = false;
   /// "blocks.3.mlp.up.weight" for parameters; empty for what ops make.
   std::string name;
@@ -33,29 +37,41 @@ struct VariableState {
 class Variable {
  public:
   Variable() = default;
-  explicit Variable(std::shared_ptr<VariableState> state) : state_(std::move(state)) {}
+  /// For Tape: a variable with that value; `state` has its shape and dtype from it.
+  Variable(Tensor value, std::shared_ptr<VariableState> state)
+      : shared_(std::make_shared<Shared>(Shared{{}, std::move(state)})) {
+    set_value(std::move(value));
+  }
 
-  explicit operator bool() const { return state_ != nullptr; }
-  const Tensor& value() const { return state_->value; }
-  void set_value(Tensor value) const { state_->value = std::move(value); }
-  const Tensor& grad() const { return state_->grad; }
-  void set_grad(Tensor grad) const { state_->grad = std::move(grad); }
-  bool requires_grad() const { return state_->requires_grad; }
-  const std::string& name() const { return state_->name; }
-  Tape& tape() const { return *state_->tape; }
+  explicit operator bool() const { return shared_ != nullptr; }
+  const Tensor& value() const { return shared_->value; }
+  void set_value(Tensor value) const {
+    state().shape = value.shape();
+    state().dtype = value.dtype();
+    shared_->value = std::move(value);
+  }
+  const Tensor& grad() const { return state().grad; }
+  void set_grad(Tensor grad) const { state().grad = std::move(grad); }
+  bool requires_grad() const { return state().requires_grad; }
+  const std::string& name() const { return state().name; }
+  Tape& tape() const { return *state().tape; }
 
   const Shape& shape() const { return value().shape(); }
   int64_t size(int dim) const { return value().size(dim); }
   DType dtype() const { return value().dtype(); }
   const RuntimePtr& runtime() const { return value().runtime(); }
 
-  VariableState& state() const { return *state_; }
-  const std::shared_ptr<VariableState>& handle() const { return state_; }
+  VariableState& state() const { return *shared_->state; }
+  const std::shared_ptr<VariableState>& handle() const { return shared_->state; }
   /// The same variable, not an equal one: how tied parameters are found.
-  friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
+  friend bool operator==(const Variable& a, const Variable& b) { return a.shared_ == b.shared_; }
 
  private:
-  std::shared_ptr<VariableState> state_;
+  struct Shared {
+    Tensor value;
+    std::shared_ptr<VariableState> state;
+  };
+  std::shared_ptr<Shared> shared_;
 };
 
 /// What an op keeps of a tensor for its backward: a handle, so released bytes may return before

@@ -32,6 +32,8 @@ class Storage {
   /// foreign memory.
   void release();
   bool resident() const { return resident_; }
+  /// Whether the bytes belong to the caller.
+  bool foreign() const { return foreign_; }
 
   /// Throws usage, naming the owner, when the bytes are released. nullptr on meta.
   std::byte* data() const;

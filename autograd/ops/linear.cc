@@ -137,15 +137,16 @@ Variable linear(const Variable& x, const Variable& w, const Variable& b,
                      b ? b.value().contiguous() : Tensor());
   return x.tape().record(
       "linear", std::move(y), {x, w, b},
-      [x, w, b, input = Saved(input), weight = Saved(w), input_activation](const Tensor& dy_any) {
+      [want_x = x.requires_grad(), want_w = w.requires_grad(), want_b = b && b.requires_grad(),
+       input = Saved(input), weight = Saved(w), input_activation](const Tensor& dy_any) {
         const Tensor dy = dy_any.contiguous();
         Grads grads(3);
-        if (x.requires_grad()) grads[0].dense = input_gradient(dy, weight.get().contiguous());
+        if (want_x) grads[0].dense = input_gradient(dy, weight.get().contiguous());
         const Tensor a = grads[0].dense
                              ? activated_and_gradient(input.get(), grads[0].dense, input_activation)
                              : activated(input.get(), input_activation);
-        if (w.requires_grad()) grads[1].dense = weight_gradient(dy, a);
-        if (b && b.requires_grad()) grads[2].dense = bias_gradient(dy);
+        if (want_w) grads[1].dense = weight_gradient(dy, a);
+        if (want_b) grads[2].dense = bias_gradient(dy);
         return grads;
       });
 }

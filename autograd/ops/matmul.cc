@@ -50,13 +50,12 @@ Variable matmul(const Variable& a, const Variable& b) {
   const Tensor left = a.value().contiguous();
   const Tensor right = b.value().contiguous();
   return a.tape().record("matmul", product(left, false, right, false), {a, b},
-                         [a, b, left = Saved(left), right = Saved(right)](const Tensor& dy_any) {
+                         [want_a = a.requires_grad(), want_b = b.requires_grad(),
+                          left = Saved(left), right = Saved(right)](const Tensor& dy_any) {
                            const Tensor dy = dy_any.contiguous();
                            Grads grads(2);
-                           if (a.requires_grad())
-                             grads[0].dense = product(dy, false, right.get(), true);
-                           if (b.requires_grad())
-                             grads[1].dense = product(left.get(), true, dy, false);
+                           if (want_a) grads[0].dense = product(dy, false, right.get(), true);
+                           if (want_b) grads[1].dense = product(left.get(), true, dy, false);
                            return grads;
                          });
 }

@@ -118,6 +118,38 @@ TEST_CASE("recompute under NoGrad records nothing; clear resets its uses") {
   CHECK_THROWS_WITH(recompute("r", {}, block), Catch::Contains("at least one input"));
 }
 
+TEST_CASE("a recomputed function that throws leaves no use behind") {
+  const auto rt = Runtime::create();
+  Tape tape(rt);
+  const Variable w = tape.leaf(Tensor::full(rt, {1}, 2), "w");
+  const auto bad = [w](const std::vector<Variable>& in) -> Variable {
+    toy_mul(in[0], w);
+    fail("out of luck");
+  };
+  CHECK_THROWS_WITH(recompute("r", {w}, bad), Catch::Contains("out of luck"));
+  CHECK(w.state().pending_uses == 0);
+  tape.backward(toy_sum(toy_mul(w, w)));
+  REQUIRE(w.grad());
+  CHECK(w.grad().item() == 4);
+}
+
+TEST_CASE("a recomputed function may return an input, but nothing else that it did not compute") {
+  const auto rt = Runtime::create();
+  Tape tape(rt);
+  const Variable w = tape.leaf(Tensor::full(rt, {1}, 2), "w");
+  const Variable other = tape.leaf(Tensor::full(rt, {1}, 3), "other");
+  const auto second = [](const std::vector<Variable>& in) {
+    toy_mul(in[1], in[0]);  // recorded again in backward, and of no use
+    return in[1];
+  };
+  tape.backward(toy_sum(recompute("r", {other, w}, second)));
+  REQUIRE(w.grad());
+  CHECK(w.grad().item() == 1);
+  CHECK_FALSE(other.grad());
+  CHECK_THROWS_WITH(recompute("r", {w}, [&](const std::vector<Variable>&) { return other; }),
+                    Catch::Contains("must compute its result"));
+}
+
 TEST_CASE("marks inside a recomputed function fire each time it is passed") {
   const auto rt = Runtime::create();
   Tape tape(rt);

@@ -296,6 +296,47 @@ TEST_CASE("backward frees what an op saved as it passes it") {
   CHECK(grad(x)[5] == 256);
 }
 
+TEST_CASE("the tape keeps no value alive that no backward saved") {
+  World w;
+  const Variable x = w.tape.leaf(Tensor::full(w.rt, {1024}, 1), "x");
+  const int64_t before = w.rt->allocator().live_bytes();
+  Variable h = x;
+  for (int i = 0; i < 8; ++i) h = toy_add(h, h);
+  CHECK(w.rt->allocator().live_bytes() == before + 4096);  // the last sum
+  h = toy_sum(h);
+  CHECK(w.rt->allocator().live_bytes() == before + 64);
+  w.tape.backward(h);
+  CHECK(grad(x)[5] == 256);
+}
+
+TEST_CASE("passes that give one variable gradients of different dtypes add up") {
+  World w;
+  const auto add_all = [&](const Variable& x, DType dtype) {
+    return w.tape.record("fixed", w.vec({0}), {x}, [&w, dtype](const Tensor&) -> Grads {
+      return {Tensor::full(w.rt, {2}, 1.5, dtype)};
+    });
+  };
+  for (const auto& [first, second] :
+       {std::pair(DType::bf16, DType::f32), std::pair(DType::f32, DType::bf16)}) {
+    const Variable x = w.tape.leaf(Tensor::full(w.rt, {2}, 1, DType::bf16));
+    w.tape.backward(add_all(x, first));
+    w.tape.backward(add_all(x, second));
+    CHECK(x.grad().dtype() == DType::f32);
+    CHECK(x.grad().to_vector<float>() == Floats{3, 3});
+  }
+}
+
+TEST_CASE("a gradient over the caller's memory is copied, not kept") {
+  World w;
+  Floats seed = {1, 2};
+  const Variable x = w.tape.leaf(w.vec({5, 6}), "x");
+  const Variable y =
+      w.tape.record("same", w.vec({5, 6}), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
+  w.tape.backward(y, Tensor::over(w.rt, {2}, DType::f32, seed.data(), nullptr));
+  CHECK(x.grad().data<float>() != seed.data());
+  CHECK(grad(x) == Floats{1, 2});
+}
+
 TEST_CASE("check_finite names the op, forward and backward") {
   World w;
   w.tape.check_finite(true);
