@@ -55,14 +55,22 @@ using Strides = Dims;
 
 class Shape : public Dims {
  public:
+  static constexpr int64_t kMaxElements = int64_t{1} << 58;
+
   using Dims::Dims;
 
-  /// Product of the dims; 1 for a scalar. Throws usage if it does not fit in 63 bits.
+  /// Product of the dims; 1 for a scalar. Throws usage if a dim is negative, or if the dims that
+  /// are not 0 have more than 2^58 elements: strides and sizes in bytes are never beyond 63 bits.
   int64_t numel() const {
     int64_t n = 1;
-    for (const int64_t d : *this)
-      check(!__builtin_mul_overflow(n, d, &n), "shape has too many elements:", *this);
-    return n;
+    bool none = false;
+    for (const int64_t d : *this) {
+      none = none || d == 0;
+      const bool fits = d >= 0 && !__builtin_mul_overflow(n, d == 0 ? 1 : d, &n);
+      check(fits && n <= kMaxElements,
+            "a dim of the shape is negative, or it has too many elements:", *this);
+    }
+    return none ? 0 : n;
   }
 
   /// `dim` counted from the front, or from the back when negative. Throws usage when out of range.

@@ -44,7 +44,6 @@ std::optional<Strides> strides_as(const Shape& from, const Strides& strides, con
 
 Tensor Tensor::empty(const RuntimePtr& runtime, const Shape& shape, DType dtype,
                      std::string owner) {
-  for (const int64_t d : shape) check(d >= 0, "a dim is negative:", shape);
   Tensor t;
   const auto bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
   t.storage_ = std::make_shared<Storage>(runtime, bytes, runtime->category(), std::move(owner));
@@ -94,7 +93,7 @@ bool Tensor::is_contiguous() const {
 }
 
 bool Tensor::owns_all_bytes() const {
-  return storage_.use_count() == 1 && is_contiguous() &&
+  return storage_.use_count() == 1 && !storage_->foreign() && is_contiguous() &&
          static_cast<size_t>(numel()) * size_of(dtype_) == storage_->bytes();
 }
 
@@ -112,15 +111,17 @@ double Tensor::item() const {
 /// `shape` with its -1, if any, in numbers.
 Shape Tensor::completed(const Shape& shape) const {
   Shape to = shape;
-  int64_t known = 1;
   int open = -1;
   for (int i = 0; i < to.size(); ++i) {
-    if (to[i] == -1 && open < 0)
-      open = i;
-    else
-      known *= to[i];
+    if (to[i] != -1) continue;
+    check(open < 0, "view takes one dim of -1 at most:", shape);
+    open = i;
+    to[i] = 1;
   }
-  if (open >= 0) to[open] = known == 0 ? 0 : numel() / known;
+  if (open >= 0) {
+    const int64_t known = to.numel();
+    to[open] = known == 0 ? 0 : numel() / known;
+  }
   check(to.numel() == numel(), "view has another number of elements:", shape_, "as", shape);
   return to;
 }
@@ -176,7 +177,8 @@ Tensor Tensor::slice(int dim, int64_t begin, int64_t end) const {
 }
 
 Tensor Tensor::expand(const Shape& shape) const {
-  check(broadcast(shape_, shape) == shape, "cannot expand", shape_, "to", shape);
+  check(shape.numel() >= 0 && broadcast(shape_, shape) == shape, "cannot expand", shape_, "to",
+        shape);
   Tensor t = *this;
   t.shape_ = shape;
   t.strides_ = shape.contiguous_strides();

@@ -24,7 +24,6 @@ class Tensor {
   Tensor() = default;
 
   // --- making tensors: contiguous, in the runtime's current category
-  // --------------------------------------
   /// Uninitialised.
   static Tensor empty(const RuntimePtr& runtime, const Shape& shape, DType dtype = DType::f32,
                       std::string owner = {});
@@ -48,7 +47,6 @@ class Tensor {
   static Tensor empty_like(const Tensor& t) { return empty(t.runtime(), t.shape(), t.dtype()); }
 
   // --- what it is
-  // -----------------------------------------------------------------------------------------
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
   const Strides& strides() const { return strides_; }
@@ -62,11 +60,11 @@ class Tensor {
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   int64_t offset() const { return offset_; }
   bool is_contiguous() const;
-  /// True when no other handle shares the bytes, and the tensor covers them all.
+  /// True when no other handle shares the bytes, they are not foreign, and the tensor covers them
+  /// all.
   bool owns_all_bytes() const;
 
   // --- bytes
-  // ----------------------------------------------------------------------------------------------
   /// First element; T must be the dtype. nullptr on meta. Throws usage when the bytes are released.
   template <class T>
   T* data() const {
@@ -82,7 +80,6 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   // --- views, no copies
-  // -----------------------------------------------------------------------------------
   /// The same elements under another shape; one dim may be -1. Throws usage if the strides do not
   /// allow it: a dim may be cut, and dims that lie one behind the other may be merged.
   Tensor view(const Shape& shape) const;
@@ -102,7 +99,6 @@ class Tensor {
   static Tensor joined(std::span<const Tensor> parts, int dim);
 
   // --- copies
-  // ---------------------------------------------------------------------------------------------
   Tensor clone() const;
   /// Itself when contiguous, else a contiguous copy.
   Tensor contiguous() const;

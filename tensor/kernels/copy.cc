@@ -86,6 +86,7 @@ void on_any_dtype(DType t, F&& body) {
 
 void copy(const Tensor& from, const Tensor& to) {
   check(from.shape() == to.shape(), "copy wants equal shapes:", from.shape(), "to", to.shape());
+  check(from.device() == to.device(), "copy wants one device:", from.device(), "to", to.device());
   void* target = to.raw();
   const void* source = from.raw();
   if (to.device().is_meta() || to.numel() == 0) return;

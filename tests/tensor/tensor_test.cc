@@ -27,6 +27,38 @@ TEST_CASE("views share bytes and keep row-major meaning") {
   CHECK_THROWS_WITH(t.slice(1, 2, 4), Catch::Contains("out of range"));
 }
 
+TEST_CASE("shapes whose bytes or strides would not fit are refused, on every device") {
+  const Shape wraps = {int64_t{1} << 61};  // · 8 bytes is 2^64
+  for (const Device device : {kCpu, kMeta}) {
+    const auto rt = Runtime::create({.device = device});
+    CHECK_THROWS_WITH(Tensor::empty(rt, wraps, DType::f64), Catch::Contains("too many elements"));
+    CHECK_THROWS_WITH(Tensor::over(rt, wraps, DType::f64, nullptr, nullptr),
+                      Catch::Contains("too many elements"));
+    CHECK_THROWS_WITH(Tensor::empty(rt, {0, int64_t{1} << 40, int64_t{1} << 40}),
+                      Catch::Contains("too many elements"));
+    CHECK_THROWS_WITH(Tensor::empty(rt, {0, -1}), Catch::Contains("negative"));
+    CHECK(rt->allocator().live_bytes() == 0);
+  }
+}
+
+TEST_CASE("a view has no negative dims, though their product may fit") {
+  const auto rt = Runtime::create();
+  const Tensor t = Tensor::zeros(rt, {2, 3});
+  CHECK_THROWS_WITH(t.view({-1, -1}), Catch::Contains("one dim of -1"));
+  CHECK_THROWS_WITH(t.view({-2, -3}), Catch::Contains("negative"));
+  CHECK_THROWS_WITH(t.view({-1, -2}), Catch::Contains("negative"));
+  CHECK_THROWS_WITH(t.views_as({-6, -1}), Catch::Contains("negative"));
+  CHECK_THROWS_WITH(t.view({-1, 4}), Catch::Contains("number of elements"));
+  CHECK_THROWS_WITH(t.slice(1, 0, 1).expand({2, -1}), Catch::Contains("negative"));
+}
+
+TEST_CASE("bytes are not copied from a device that has none") {
+  const auto rt = Runtime::create();
+  const auto meta = Runtime::create({.device = kMeta});
+  const Tensor t = Tensor::zeros(rt, {2});
+  CHECK_THROWS_WITH(t.copy_from(Tensor::zeros(meta, {2})), Catch::Contains("meta to cpu"));
+}
+
 TEST_CASE("a view may cut dims, and merge those that lie one behind the other") {
   const auto rt = Runtime::create();
   std::vector<float> values(2 * 3 * 12);
