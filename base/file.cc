@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -133,9 +134,17 @@ MappedFile::~MappedFile() {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   make_folders(parent_of(path_));
-  // A name of its own for each writer: ranks and processes may prepare the same file at once.
-  temporary_ = path_ + ".XXXXXX";
-  fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+  // A name of its own for each writer: ranks and processes may prepare the same file at once. Not
+  // mkstemp, whose files are private: only a process-wide change of the umask tells what it is.
+  do {
+    std::uint64_t random = 0;
+    if (::getrandom(&random, sizeof random, 0) != sizeof random)
+      fail_errno(path_, "cannot find a name");
+    char suffix[20];
+    std::snprintf(suffix, sizeof suffix, ".%016llx", static_cast<unsigned long long>(random));
+    temporary_ = path_ + suffix;
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) fail_errno(path_, "cannot create");
   buffer_.reserve(kBufferBytes);
 }
@@ -170,10 +179,6 @@ void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> byte
 
 void AtomicFile::commit() {
   flush();
-  // mkstemp makes a private file; the result has the usual permissions.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(fd_, 0666 & ~mask) != 0) fail_errno(path_, "cannot set permissions");
   if (::fsync(fd_) != 0) fail_errno(path_, "cannot sync");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "cannot rename onto");
   ::close(std::exchange(fd_, -1));

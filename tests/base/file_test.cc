@@ -5,6 +5,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "tests/support/temp_folder.h"
@@ -101,6 +104,22 @@ TEST_CASE("a committed file has the permissions that the umask leaves") {
   struct stat s {};
   REQUIRE(::stat((folder / "f").c_str(), &s) == 0);
   CHECK((s.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("writers in several threads give these permissions too, and leave the umask as it is") {
+  const TempFolder folder;
+  const mode_t before = ::umask(027);
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 4; ++t)
+    writers.emplace_back([&folder, t] {
+      for (int i = 0; i < 50; ++i)
+        write_file(folder / (std::to_string(t) + '-' + std::to_string(i)), "");
+    });
+  for (auto& w : writers) w.join();
+  CHECK(::umask(before) == 027);
+  CHECK(num_files(folder) == 200);
+  for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+    CHECK((static_cast<unsigned>(file.status().permissions()) & 0777) == 0640);
 }
 
 TEST_CASE("a write that fails leaves the former file") {
