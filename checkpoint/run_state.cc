@@ -87,12 +87,14 @@ std::string unfinished_path(const std::string& folder, int64_t step) {
   return folder + '/' + std::string(kUnfinished) + checkpoint_name(step);
 }
 
-/// All but the last `keep` complete checkpoints go; none of them is ever half there.
-void remove_old(FileSystem& files, const std::string& folder, int keep) {
+/// All but `keep` complete checkpoints go: `saved` stays, and the newest of the others. None of
+/// them is ever half there.
+void remove_old(FileSystem& files, const std::string& folder, const std::string& saved, int keep) {
   if (keep <= 0) return;
-  int complete = 0;
+  int complete = 1;
   for (const auto& [step, path] : step_folders(files, folder)) {
-    if (find_damage(path) || ++complete <= keep) continue;
+    // A run that went back to an earlier step has newer ones from before.
+    if (path == saved || find_damage(path) || ++complete <= keep) continue;
     const std::string going = unfinished_path(folder, step);
     files.replace_folder(path, going);
     files.remove(going);
@@ -206,7 +208,7 @@ std::string save_run_state(FileSystem& files, const std::string& folder, const R
     }
     throw;
   }
-  remove_old(files, folder, keep);
+  remove_old(files, folder, path, keep);
   return path;
 }
 

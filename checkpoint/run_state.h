@@ -2,8 +2,8 @@
 //   checkpoints/step-00000100/
 //     model.safetensors       parameters by name
 //     optimizer.safetensors   "NAME.m", "NAME.v", "NAME.master": the optimizer's state by parameter
-//     state.json              format version, progress, seed, configuration, tokenizer, instruction
-//     set COMPLETE                written last: each file's size, and state.json's SHA-256
+//     state.json              format version, progress, seed, configuration, tokenizer, ISA
+//     COMPLETE                written last: each file's size, and state.json's SHA-256
 // Invariant: the folder is written beside, synced and renamed, so a reader finds a complete
 // checkpoint or none, and a failed save leaves the older ones as they were.
 #pragma once
@@ -42,8 +42,8 @@ std::string checkpoint_name(int64_t step);
 RunState parse_run_state(std::string_view json);
 std::string run_state_text(const RunState& state);
 
-/// Writes FOLDER/step-…, in place of one of the same step, then removes all but the last `keep`
-/// complete ones (0: none is removed). Returns its path.
+/// Writes FOLDER/step-…, in place of one of the same step, then removes complete ones but for this
+/// and the newest, `keep` in all (0: none is removed). Returns its path.
 /// tensors of the slots' state are saved under the slots' names; gradients are not saved
 /// throws io naming path and reason; before anything is written if the disk has too little room
 std::string save_run_state(FileSystem& files, const std::string& folder, const RunState& state,

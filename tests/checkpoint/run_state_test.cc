@@ -144,6 +144,23 @@ TEST_CASE("retention keeps the last ones, and counts complete ones only") {
   CHECK(names_in(folder.path()) == std::vector<std::string>{"step-00000004", "step-00000005"});
 }
 
+TEST_CASE("a run that went back to an earlier step keeps what it saved then") {
+  const TempFolder folder;
+  PosixFileSystem files;
+  Run run;
+  for (int i = 0; i < 3; ++i) {
+    run.train(1);
+    run.save(files, folder.path());
+  }
+  Run back;
+  back.train(2);
+  back.save(files, folder.path(), 1);
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"step-00000002"});
+  back.train(2);
+  back.save(files, folder.path(), 2);
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"step-00000002", "step-00000004"});
+}
+
 TEST_CASE("a step saved again takes the place of the first") {
   const TempFolder folder;
   PosixFileSystem files;
