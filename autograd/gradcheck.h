@@ -1,5 +1,4 @@
-// Gradcheck: holds backward to finite differences, so a new op needs no second implementation to be
-// tested.
+// Gradcheck: holds backward to finite differences, so an op can be tested without a second one.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,8 @@ struct GradcheckReport {
 
 /// Compares d(Σ r · f(inputs))/d(input), r fixed in [-1, 1], with central differences for every
 /// input. Inputs are f64; those that f needs unchanged (indices) are captured by f. Runs f twice an
-/// element on cpu. throws usage if an input is not f64, or f's output is not
+/// element, on cpu
+/// throws usage if an input is not f64, or f's output is not
 GradcheckReport gradcheck(Tape& tape,
                           const std::function<Variable(const std::vector<Variable>&)>& f,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});

@@ -11,8 +11,9 @@
 //   };
 // A member with fields() of its own is a table, a vector of such a list of tables, std::optional a
 // key that may be absent (and is so by default), std::variant a key that takes several TOML types
-// (each alternative another one). Invariant: describe() only points into the struct; the list is
-// valid as long as the struct stays where it is.
+// (each alternative another one).
+// Invariant: describe() only points into the struct; the list is valid while the struct stays
+// there.
 #pragma once
 
 #include <cstdint>

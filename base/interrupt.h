@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM and SIGUSR1 as a wish to stop, which a loop asks for at a place where it can
-// save. Invariant: a second SIGINT ends the process at once, as it would without this object.
+// SIGINT, SIGTERM and SIGUSR1 as a wish to stop, which a loop asks for where it can save.
+// Invariant: a second SIGINT ends the process at once, as it would without this object.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // JSON from files that anyone may have written: duplicate names, deep nesting and numbers that do
-// not fit are refused. Invariant: what text() prints, parse() reads back equal, doubles to the last
-// bit.
+// not fit are refused.
+// Invariant: what text() prints, parse() reads back equal, doubles to the last bit.
 #pragma once
 
 #include <cstdint>

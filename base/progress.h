@@ -1,6 +1,6 @@
-// How a run shows where it is: one line that changes on a terminal, now and then a plain line when
-// piped. Invariant: the first and the last step are always shown; text by others goes through
-// line().
+// How a run shows where it is: one line that changes on a terminal, a plain line now and then when
+// piped.
+// Invariant: the first and the last step are always shown; text by others goes through line().
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// "step 120/2000  loss 2.31  … 00:01:12 left"; the remaining time follows from the steps since
-  /// the first call.
+  /// "step 120/2000  loss 2.31  1:12 left"; the remaining time follows from the steps since the
+  /// first call.
   void update(std::int64_t step, std::int64_t steps, std::string_view text);
   /// A line of its own, above the changing one.
   void line(std::string_view text);

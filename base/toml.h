@@ -31,9 +31,10 @@ void merge_toml(S& s, std::string_view text, const std::string& source,
 }
 
 /// S with defaults, then `text`, then overrides "a.b=v" (v in TOML; a bare word is a string), then
-/// every validate(). `source` names the text in errors, as in "source:3:7: optim.lr: expected a
-/// number, got "fast"" throws usage on bad TOML, an unknown key (naming the nearest), a wrong type
-/// or a failed validate()
+/// every validate(). `source` names the text in errors:
+///   source:3:7: optim.lr: expected a number, got "fast"
+/// throws usage on bad TOML, an unknown key (naming the nearest), a wrong type or a failed
+/// validate()
 template <class S>
 S read_toml(std::string_view text, const std::string& source,
             std::span<const std::string> overrides = {}) {

@@ -1,8 +1,7 @@
-// Safetensors files: a length (u64, little endian), a JSON header of that many bytes, the tensors'
-// bytes.
+// Safetensors files: the length of the header (u64, little endian), the header (JSON), the data.
 //   {"__metadata__":{"k":"v"},"wte.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, …}
-// Invariant: a file is refused unless its tensors cover the data exactly, so no read leaves the
-// file. https://github.com/huggingface/safetensors, "Format"
+// Invariant: a file is refused unless its tensors cover the data exactly: no read leaves the file.
+// https://github.com/huggingface/safetensors, "Format"
 #pragma once
 
 #include <cstdint>

@@ -13,9 +13,10 @@ struct AdamWOptions {
 
 /// m = β₁·m + (1-β₁)·g,  v = β₂·v + (1-β₂)·g²,  g = grad · grad_scale
 /// w = w·(1 - lr·weight_decay) - lr · (m / (1-β₁ᵗ)) / (√(v / (1-β₂ᵗ)) + eps)
-/// value any floating dtype; state m, v and (bf16, f16) master, f32 or f64; 16 bytes an element
-/// with the gradient for f32, 18 for bf16 computed in f32 (f64 for f64); a bf16 value is its master
-/// rounded, always Loshchilov & Hutter 2019, algorithm 2
+/// value any floating dtype; state m, v and (bf16, f16) master, f32 or f64
+/// 16 bytes an element with the gradient for f32, 18 for bf16
+/// computed in f32 (f64 for f64); a bf16 value is its master rounded, always
+/// Loshchilov & Hutter 2019, algorithm 2
 class AdamW : public Optimizer {
  public:
   explicit AdamW(const AdamWOptions& options = {});

@@ -1,6 +1,5 @@
 // A sum of doubles without any rounding, so it does not depend on the order of the terms or on how
-// they are spread over threads and ranks. A wide fixed-point number in base 2^32, one digit an
-// int64.
+// they are spread over threads and ranks: a wide fixed-point number in digits of 32 bits.
 #pragma once
 
 #include <array>

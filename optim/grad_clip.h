@@ -1,6 +1,5 @@
 // The norm of all gradients together, and the factor that keeps it below a bound.
-// Invariant: the same bits for any number of threads or ranks and any cut of parameters along dim
-// 0.
+// Invariant: the same bits for any number of threads or ranks, and any cut along dim 0.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,9 @@ struct GradNorm {
 /// two: √Σ g², infinity: max |g|, over the gradients of all slots and ranks, times `scale`
 /// gradients f32 or f64, contiguous; slots without one count nothing; 0 on meta
 /// a row's squares are summed in f64 in fixed order (in segments of 65,536 columns), rows and
-/// segments without rounding; reads each gradient once communicates 568 bytes (two) or 8
-/// (infinity); every rank waits for the slowest throws numeric if `scale` is not finite or negative
+/// segments without rounding; reads each gradient once
+/// communicates 568 bytes (two) or 8 (infinity); every rank waits for the slowest
+/// throws numeric if `scale` is not finite or negative
 GradNorm grad_norm(std::span<const Slot> slots, double scale, NormKind kind,
                    const NormExchange& exchange = {});
 

@@ -1,5 +1,6 @@
 // One parallel pass over many tensors, however small: tensors are cut, or put together, to tasks of
-// about one size. Invariant: the cuts depend on the sizes alone, never on the number of threads.
+// about one size.
+// Invariant: the cuts depend on the sizes alone, never on the number of threads.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Counter-based random numbers: a value depends on (key, global index) alone, never on threads,
-// ranks, instruction sets or what was drawn before. Invariant: the numbers of a key never change.
+// ranks, instruction sets or what was drawn before.
+// Invariant: the numbers of a key never change.
 #pragma once
 
 #include <array>
@@ -51,7 +52,7 @@ constexpr std::array<uint32_t, 4> random_words(RandomKey key, uint64_t block) {
 void fill_uniform(const Tensor& t, RandomKey key, double low, double high, int64_t first = 0);
 
 /// t[i] = mean + deviation · z(key, first + i), z standard normal; the rest as fill_uniform
-/// in f64 before the one rounding, with own polynomials: the same bits on every machine
+/// in f64 until it is rounded to t's dtype, with own polynomials: the same bits on every machine
 /// Box & Muller 1958
 void fill_normal(const Tensor& t, RandomKey key, double mean, double deviation, int64_t first = 0);
 

@@ -1,6 +1,6 @@
 // What [data] of a configuration names, opened: tokens to train on, tokens to validate with, and
-// their tokenizer. Invariant: train has enough tokens for a sample, and so has validation unless it
-// is empty.
+// their tokenizer.
+// Invariant: train has enough tokens for a sample, and so has validation unless it is empty.
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,8 @@ std::uint64_t Permutation::operator()(std::uint64_t i) const {
       right = next;
     }
     i = left << half_bits_ | right;
-  } while (i >=
-           size_);  // at most four times on average: the domain is less than four times the size
+    // At most four times on average: the domain is less than four times the size.
+  } while (i >= size_);
   return i;
 }
 

@@ -1,7 +1,6 @@
 // Which tokens the sample with a given number is. Nothing is remembered but that number, so a run
-// is resumed, and divided among any number of ranks, by counting: sample i of a run is the same on
-// all of them. Invariant: with an order other than random, each window of an epoch comes exactly
-// once in it.
+// is resumed, and divided among any number of ranks, by counting: sample i is the same on all.
+// Invariant: with an order other than random, each window of an epoch comes exactly once in it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@ namespace sherd {
 enum class SampleOrder { shuffled, sequential, random };
 
 /// A permutation of 0 .. size - 1 that needs no memory: a Feistel network over the smallest even
-/// number of bits that holds size - 1, walked until it falls inside. Black and Rogaway 2002,
-/// "Ciphers with arbitrary finite domains"
+/// number of bits that holds size - 1, walked until it falls inside.
+/// Black and Rogaway 2002, "Ciphers with arbitrary finite domains"
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t key);
@@ -28,8 +27,8 @@ class Permutation {
 class Sampler {
  public:
   /// A sample is context + 1 tokens: the inputs, and the targets one further. Of `num_tokens`, less
-  /// than one context at the end is left out. throws usage if there are not enough tokens for one
-  /// sample
+  /// than one context at the end is left out.
+  /// throws usage if there are not enough tokens for one sample
   Sampler(std::int64_t num_tokens, std::int64_t context, SampleOrder order, std::uint64_t seed);
 
   /// Where the sample begins; any number >= 0.

@@ -185,8 +185,8 @@ void TokenFileWriter::append(std::span<const std::int32_t> ids) {
   for (const std::int32_t id : ids) {
     check(id >= 0 && id < vocab_, "token file: expected an id below", vocab_, "got", id);
     largest_ = std::max(largest_, id);
-    std::memcpy(to, &id,
-                static_cast<std::size_t>(width_));  // little-endian: the low bytes come first
+    // Little-endian: the low bytes come first.
+    std::memcpy(to, &id, static_cast<std::size_t>(width_));
     to += width_;
   }
   file_.append(packed_);

@@ -11,8 +11,8 @@
 //       32     32  SHA-256 of the tokenizer's JSON; zeros if unknown
 //       64         ids
 // llm.c's: 256 int32 (magic, version, count, zeros), then ids: magic 20240520 version 1 with 2
-// bytes an id, magic 20240801 version 7 with 4. Invariant: a file that opens has as many ids as it
-// says, at least one, and not a byte more.
+// bytes an id, magic 20240801 version 7 with 4.
+// Invariant: a file that opens has as many ids as it says, at least one, and not a byte more.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Text to token ids and back. A tokenizer is saved with the run as JSON, so that a checkpoint can
-// speak. Invariant: decode(encode(text)) == text for every text that encode accepts.
+// Text to token ids and back. A tokenizer is saved with the run as JSON: a checkpoint can speak.
+// Invariant: decode(encode(text)) == text for every text that encode accepts.
 #pragma once
 
 #include <cstdint>

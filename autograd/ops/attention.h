@@ -23,9 +23,9 @@ struct AttentionOptions {
 /// where D is dense, which slices of one [B, T, H + 2 Hkv, D] buffer are.
 /// saves q, k, v, y and the log-sum-exp [B, H, T] f32 (f64 for f64); computes in that dtype, sums
 /// in an order fixed by shape. With S = T the gradients are slices of one [B, T, H + 2 Hkv, D]
-/// buffer, in the order q, k, v, so that the gradient of a split is no copy. throws usage on other
-/// shapes, mixed dtypes, or a mask that is not bool [B, S] Dao et al. 2022, FlashAttention; Milakov
-/// & Gimelshein 2018
+/// buffer, in the order q, k, v, so that the gradient of a split is no copy
+/// throws usage on other shapes, mixed dtypes, or a mask that is not bool [B, S]
+/// Dao et al. 2022, FlashAttention; Milakov & Gimelshein 2018
 Variable attention(const Variable& q, const Variable& k, const Variable& v,
                    const AttentionOptions& options = {});
 

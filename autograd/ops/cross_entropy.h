@@ -13,10 +13,10 @@ struct LossResult {
   int64_t tokens = 0;  ///< rows whose target is not ignore_index; on meta all rows
 };
 
-/// loss = Σ over rows n with targets[n] ≠ ignore_index of (log Σ_v exp(logits[n, v]) - logits[n,
-/// targets[n]]) logits [N, V] f32|f64|bf16|f16, targets [N] i32|i64 → loss scalar, f32 (f64 for
-/// f64) saves logits and two numbers a row; rows are summed in f64, in order throws usage if a
-/// target is neither ignore_index nor in [0, V)
+/// loss = Σ_n (log Σ_v exp(logits[n, v]) - logits[n, targets[n]]), n with targets[n] ≠ ignore_index
+/// logits [N, V] f32|f64|bf16|f16, targets [N] i32|i64 → loss scalar, f32 (f64 for f64)
+/// saves logits and two numbers a row; rows are summed in f64, in order
+/// throws usage if a target is neither ignore_index nor in [0, V)
 LossResult cross_entropy(const Variable& logits, const Tensor& targets, int64_t ignore_index = -1);
 
 /// Targets [N] as contiguous i32, and how many are not ignore_index (on meta all are).

@@ -69,8 +69,8 @@ struct GeluTanh {
     constexpr E k = static_cast<E>(1.5957691216057308);  // 2 √(2/π)
     constexpr E c = static_cast<E>(0.044715);
     V x2 = x * x;
-    x2 = select_less(V{} + 400, x2, V{} + 400,
-                     x2);  // σ is 0 or 1 there: no overflow, the same value
+    // Beyond, σ is 0 or 1: no overflow, and the same value.
+    x2 = select_less(V{} + 400, x2, V{} + 400, x2);
     V s;
     V rest;
     logistic(x * (x2 * (k * c) + k), s, rest);

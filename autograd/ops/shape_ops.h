@@ -30,8 +30,8 @@ Variable slice(const Variable& x, int dim, int64_t begin, int64_t end);
 
 /// x cut along `dim` into parts of the given sizes; views
 /// backward: where the gradients of the parts are adjacent slices of one tensor, in order, that
-/// tensor, without a copy; else one copy. One node, so it waits for all parts throws usage unless
-/// the sizes add up to the dim
+/// tensor, without a copy; else one copy. One node, so it waits for all parts
+/// throws usage unless the sizes add up to the dim
 std::vector<Variable> split(const Variable& x, int dim, const std::vector<int64_t>& sizes);
 
 /// xs one behind the other along `dim`; one copy
