@@ -37,7 +37,7 @@ std::vector<Slot> block_slots(const RuntimePtr& rt, int64_t channels, int64_t le
     Slot slot;
     slot.name = detail::concat("parameter.", slots.size());
     slot.value = Tensor::full(rt, shape, 0.5, dtype);
-    slot.grad = Tensor::full(rt, shape, 1e-3, state_dtype(dtype));
+    slot.grad = Tensor::full(rt, shape, 1e-3, accumulate_dtype(dtype));
     slot.weight_decay = 0.1;
     slots.push_back(std::move(slot));
     return shape.numel();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "tensor/dtype.h"
 #include "tensor/isa.h"
@@ -12,7 +11,7 @@ namespace sherd::kernels {
 /// Sets *not_finite when a gradient is not finite.
 template <class T>
 struct AdamW {
-  using R = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using R = sherd::Accumulate<T>;
   T* value;
   R* master;  ///< where T is bf16 or f16; else unused
   const R* grad;

@@ -15,8 +15,8 @@ void check_slot(const Slot& slot) {
         slot.value.dtype());
   check(slot.grad.shape() == slot.value.shape(), "gradient", describe(slot.grad),
         "does not have the shape of the value", describe(slot.value));
-  check(slot.grad.dtype() == state_dtype(slot.value.dtype()), "the gradient of a",
-        slot.value.dtype(), "value is", state_dtype(slot.value.dtype()), "but this one is",
+  check(slot.grad.dtype() == accumulate_dtype(slot.value.dtype()), "the gradient of a",
+        slot.value.dtype(), "value is", accumulate_dtype(slot.value.dtype()), "but this one is",
         slot.grad.dtype());
   check(slot.value.is_contiguous() && slot.grad.is_contiguous(),
         "value and gradient must be contiguous");
@@ -35,19 +35,18 @@ Tensor Slot::find_state(std::string_view state_name) const {
   return {};
 }
 
-DType state_dtype(DType value) { return value == DType::f64 ? DType::f64 : DType::f32; }
-
 void add_zero_state(Slot& slot, std::string_view state_name) {
   if (slot.find_state(state_name)) return;
   Runtime& runtime = *slot.value.runtime();
   const CategoryScope scope(runtime, Category::optimizer);
   slot.state.push_back(
-      {std::string(state_name),
-       Tensor::zeros(slot.value.runtime(), slot.value.shape(), state_dtype(slot.value.dtype()))});
+      {std::string(state_name), Tensor::zeros(slot.value.runtime(), slot.value.shape(),
+                                              accumulate_dtype(slot.value.dtype()))});
 }
 
 void add_master(Slot& slot) {
-  if (slot.value.dtype() == state_dtype(slot.value.dtype()) || slot.find_state("master")) return;
+  if (slot.value.dtype() == accumulate_dtype(slot.value.dtype()) || slot.find_state("master"))
+    return;
   Runtime& runtime = *slot.value.runtime();
   const CategoryScope scope(runtime, Category::optimizer);
   slot.state.push_back({"master", slot.value.to(DType::f32)});

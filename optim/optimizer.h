@@ -32,9 +32,6 @@ struct Slot {
   Tensor find_state(std::string_view state_name) const;
 };
 
-/// f32, but f64 for f64: the dtype of gradients, moments and masters.
-DType state_dtype(DType value);
-
 /// Not thread-safe.
 class Optimizer {
  public:

@@ -15,7 +15,8 @@ constexpr int64_t kColumns = 64;
 
 template <class Index>
 void check_indices(const Index* indices, const Shape& shape, int64_t rows) {
-  for (int64_t n = 0; n < shape.numel(); ++n) {
+  const int64_t count = shape.numel();
+  for (int64_t n = 0; n < count; ++n) {
     if (indices[n] >= 0 && indices[n] < rows) continue;
     Shape position = shape;
     int64_t rest = n;

@@ -20,7 +20,7 @@ inline Slot slot_like(const RuntimePtr& rt, const Shape& shape, DType dtype, int
   Slot slot;
   slot.name = detail::concat("slot.", seed);
   slot.value = Tensor::from<double>(rt, shape, value).to(dtype);
-  slot.grad = Tensor::from<double>(rt, shape, grad).to(state_dtype(dtype));
+  slot.grad = Tensor::from<double>(rt, shape, grad).to(accumulate_dtype(dtype));
   slot.weight_decay = 0.1;
   return slot;
 }

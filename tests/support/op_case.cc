@@ -40,9 +40,15 @@ std::vector<double> noise_values(int64_t n, uint64_t stream, double low, double 
 }
 
 /// The same values in memory that skips elements: a view of the last dim of a wider tensor, with
-/// the dims before it in reversed order.
+/// the dims before it in reversed order; of one dim, each second element.
 Tensor strided(const Tensor& t) {
   const int dims = t.dims();
+  if (dims == 1) {
+    const Tensor pairs = Tensor::zeros(t.runtime(), {t.size(0), 2}, t.dtype());
+    const Tensor view = pairs.slice(1, 1, 2).view(t.shape());
+    view.copy_from(t);
+    return view;
+  }
   Shape wide;
   for (int i = dims - 2; i >= 0; --i) wide.push_back(t.size(i));
   if (dims > 0) wide.push_back(t.size(-1) + 3);

@@ -39,6 +39,9 @@ TEST_CASE("cross_entropy over odd sizes") {
   run(case_of("a tail", 21, {3, 0, -1, 20, 7}));
   run(case_of("i64 targets", 133, {3, 0, 132}, DType::i64));
   run(case_of("all ignored", 21, {-1, -1, -1}));
+  std::vector<int64_t> many;  // rows for more than one thread
+  for (int64_t row = 0; row < 40; ++row) many.push_back(row % 9 == 0 ? -1 : row * 26);
+  run(case_of("more than one block of a row", 1061, many));
   run(case_of("one class", 1, {0, -1}));
   run(case_of("one row", 7, {6}));
   OpCase c = case_of("more than one block of a row", 2100, {2099, 1023, 1024, -1});

@@ -30,6 +30,9 @@ OpCase case_of(const char* name, const Shape& table, const Shape& shape, Ints in
 TEST_CASE("embedding over odd shapes") {
   run(case_of("repeated and unused rows", {7, 21}, {2, 3}, {6, 0, 6, 3, 6, 1}));
   run(case_of("i64, more than one block of columns", {5, 133}, {4}, {4, 4, 0, 4}, DType::i64));
+  Ints many;
+  for (int64_t i = 0; i < 40; ++i) many.push_back(i * i % 5);
+  run(case_of("rows for more than one thread", {5, 1061}, {8, 5}, many));
   run(case_of("one row, one column", {1, 1}, {1}, {0}));
   run(case_of("a scalar index", {3, 5}, {}, {2}));
   run(case_of("no columns", {3, 0}, {2}, {2, 0}));
