@@ -32,14 +32,14 @@ RunFolder::RunFolder(std::string path, FolderUse use) : path_(std::move(path)) {
   namespace fs = std::filesystem;
   check(!fs::exists(path_) || fs::is_directory(path_),
         "run.out: there is a file where the run's folder should be:", path_);
-  const bool was_there = fs::is_directory(path_);
+  const auto has_content = [&] { return fs::is_directory(path_) && !is_empty_but_for_lock(path_); };
   // A folder that somebody else filled gets no lock file of ours.
-  const bool has_content = was_there && !is_empty_but_for_lock(path_);
-  if (!has_content || use == FolderUse::resumed || fs::exists(path_ + '/' + kLock)) {
+  if (!has_content() || use == FolderUse::resumed || fs::exists(path_ + '/' + kLock)) {
     make_folders(path_);
     lock();
   }
-  if (has_content && use == FolderUse::fresh) {
+  // Asked under the lock: whoever held it may have filled the folder since.
+  if (use == FolderUse::fresh && has_content()) {
     if (fd_ >= 0) ::close(fd_);
     fail("run.out:", path_,
          "is not empty; --resume latest goes on with the run in it, --out DIR takes another "
