@@ -46,6 +46,21 @@ TEST_CASE("large sums do not swallow a pass: the addition order is per pass") {
   CHECK(grad(x) == Floats{16777218.0f});
 }
 
+TEST_CASE("the tape keeps no values: only what ops save stays") {
+  World w;
+  const Variable x = w.tape.leaf(w.vec(Floats(64, 2)));
+  const auto live = [&] { return w.rt->allocator().live_bytes(); };
+  const int64_t before = live();
+  Variable y = toy_add(x, x);
+  for (int i = 0; i < 3; ++i) y = toy_add(y, x);
+  CHECK(live() - before == 256);  // y alone
+  const Variable z = toy_mul(y, x);
+  y = {};
+  CHECK(live() - before == 2 * 256);  // z, and y for toy_mul's backward
+  w.tape.backward(toy_sum(z));
+  CHECK(grad(x) == Floats(64, 20));  // 5x²
+}
+
 TEST_CASE("an input used twice by one op, and by several, gets each gradient once") {
   World w;
   const Variable x = w.tape.leaf(w.vec({1, -3}));
