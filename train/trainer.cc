@@ -171,8 +171,8 @@ double Trainer::evaluate() {
   const Sampler sampler(data_.validation.size(), config_.model.context, SampleOrder::shuffled,
                         seed());
   const std::int64_t B = config_.train.micro_batch;
-  const std::int64_t samples =
-      std::min(config_.train.eval_batches * B, sampler.samples_per_epoch());
+  const std::int64_t all = sampler.samples_per_epoch();
+  const std::int64_t samples = std::min(std::min(config_.train.eval_batches, all / B + 1) * B, all);
   Loss total;
   for (std::int64_t first = 0; first < samples; first += B) {
     const LossResult loss =

@@ -1,0 +1,79 @@
+#include "train/setup.h"
+
+#include "base/machine.h"
+#include "base/toml.h"
+#include "third_party/catch2/test.h"
+
+namespace sherd {
+namespace {
+
+RunConfig config(const std::vector<std::string>& sets = {}) {
+  return read_run_config("[data]\nfiles = [\"x\"]\n", "c.toml", sets);
+}
+
+}  // namespace
+
+TEST_CASE("the runtime is what [run] says") {
+  CHECK(make_runtime({})->pool().threads() == usable_cores());
+  CHECK(make_runtime({}, 1000)->pool().threads() == 1);
+  CHECK(make_runtime({}, 1)->isa() == best_isa());
+  const RunConfig c = config({"run.threads_per_rank=3", "run.isa=base", "run.memory_limit=4MiB"});
+  const RuntimePtr runtime = make_runtime(c.run);
+  CHECK(runtime->pool().threads() == 3);
+  CHECK(runtime->isa() == Isa::base);
+  CHECK(runtime->allocator().limit() == 4 << 20);
+}
+
+TEST_CASE("the model is what [model], [train] and [precision] say") {
+  const Gpt2Config a = gpt2_config(config(), 77);
+  CHECK(a.layers == 4);
+  CHECK(a.hidden == 4 * 128);
+  CHECK(a.vocab == 77);
+  CHECK(a.tied);
+  CHECK(a.recompute == Recompute::none);
+  CHECK(a.dtype == DType::f32);
+  const Gpt2Config b =
+      gpt2_config(config({"model.d_ff=100", "model.tied=false", "model.dropout=0.2",
+                          "train.recompute=block", "precision.compute=bf16"}),
+                  77);
+  CHECK(b.hidden == 100);
+  CHECK(!b.tied);
+  CHECK(b.dropout == 0.2);
+  CHECK(b.recompute == Recompute::block);
+  CHECK(b.dtype == DType::bf16);
+}
+
+TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
+  const RuntimePtr runtime = Runtime::create();
+  Tape tape(runtime);
+  Gpt2 model(tape, {.layers = 1, .heads = 1, .channels = 8, .vocab = 10, .context = 4});
+  freeze(model, "wpe.*");
+  const RunConfig c = config({"optim.weight_decay=0.25"});
+  const auto optimizer = make_optimizer(c.optim);
+  const auto named = parameters(model);
+  const auto slots = make_slots(named, group_parameters(named, c.optim), *optimizer);
+  CHECK(slots.size() == named.size() - 1);
+  for (const Slot& slot : slots) {
+    INFO(slot.name);
+    CHECK(slot.name != "wpe.weight");
+    CHECK(slot.weight_decay == (slot.value.dims() >= 2 ? 0.25 : 0));
+    CHECK(slot.state.size() == 2);
+    CHECK(slot.state[0].tensor.storage()->category() == Category::optimizer);
+  }
+  // sgd without momentum has no state.
+  const RunConfig plain = config({"optim.name=sgd"});
+  CHECK(make_slots(named, group_parameters(named, plain.optim), *make_optimizer(plain.optim))[0]
+            .state.empty());
+}
+
+TEST_CASE("changed keys are named with both values") {
+  const std::string before = write_toml(config());
+  CHECK(changed_keys(before, before).empty());
+  CHECK(changed_keys(before, write_toml(config({"run.out=elsewhere", "run.name=n"}))).empty());
+  const auto changes =
+      changed_keys(before, write_toml(config({"optim.lr=0.5", "model.vocab=300"})));
+  CHECK(changes ==
+        std::vector<std::string>{"model.vocab = 300, was (not set)", "optim.lr = 0.5, was 0.001"});
+}
+
+}  // namespace sherd
