@@ -52,6 +52,7 @@ Variable embedding(const Variable& table, const Tensor& indices) {
     if (table.value().device().is_meta()) return;
     check_indices(index, indices.shape(), table.size(0));
     const auto row_bytes = static_cast<size_t>(columns) * size_of(table.dtype());
+    if (row_bytes == 0) return;  // no bytes to point at
     const int64_t block = block_of(columns);
     table.runtime()->pool().run((count + block - 1) / block, [&](int64_t b) {
       for (int64_t n = b * block; n < std::min(count, (b + 1) * block); ++n)
