@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tensor/kernels/reduce.h"
+
 namespace sherd {
 
 namespace {
@@ -48,6 +50,13 @@ Variable slice(const Variable& x, int dim, int64_t begin, int64_t end) {
                            dx.slice(dim, begin, end).copy_from(dy);
                            return {dx};
                          });
+}
+
+Variable expand(const Variable& x, const Shape& shape) {
+  const Context in("expand");
+  return x.tape().record(
+      "expand", x.value().expand(shape), {x},
+      [shape = x.shape()](const Tensor& dy) -> Grads { return {sum_to(dy, shape)}; });
 }
 
 std::vector<Variable> split(const Variable& x, int dim, const std::vector<int64_t>& sizes) {

@@ -28,6 +28,11 @@ Variable permute(const Variable& x, std::initializer_list<int> order);
 /// throws usage if the range is not within the dim
 Variable slice(const Variable& x, int dim, int64_t begin, int64_t end);
 
+/// x repeated along new dims in front and dims of 1, as NumPy broadcasts; a view with strides of 0
+/// x f32|f64|bf16|f16; backward sums over what was repeated
+/// throws usage if x does not broadcast to `shape`
+Variable expand(const Variable& x, const Shape& shape);
+
 /// x cut along `dim` into parts of the given sizes; views
 /// backward: where the gradients of the parts are adjacent slices of one tensor, in order, that
 /// tensor, without a copy; else one copy. One node, so it waits for all parts

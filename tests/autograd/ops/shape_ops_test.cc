@@ -103,6 +103,47 @@ TEST_CASE("transpose, permute and slice are views") {
   CHECK_THROWS_WITH(slice(x, 0, 1, 3), Catch::Contains("slice"));
 }
 
+TEST_CASE("expand repeats, and its gradient sums") {
+  OpCase c = case_of(
+      "new and repeated dims", {{{3, 1, 5}}},
+      [](const auto& in) {
+        return expand(in[0], {2, 3, 4, 5});
+      },
+      [](const CaseValues& in) {
+        std::vector<double> y;
+        for (size_t n = 0; n < 2; ++n)
+          for (size_t i = 0; i < 3; ++i)
+            for (size_t j = 0; j < 4; ++j)
+              for (size_t k = 0; k < 5; ++k) y.push_back(in[0][i * 5 + k]);
+        return y;
+      });
+  c.f32 = {1e-6, 1e-6};
+  c.half = {1e-2, 1e-2};
+  run(c);
+  c = case_of(
+      "a scalar", {{{}}}, [](const auto& in) { return expand(in[0], {3}); },
+      [](const CaseValues& in) { return std::vector<double>(3, in[0][0]); });
+  c.f32 = {1e-6, 1e-6};
+  c.half = {1e-2, 1e-2};
+  run(c);
+  run(case_of(
+      "to nothing", {{{1, 3}}},
+      [](const auto& in) {
+        return expand(in[0], {0, 3});
+      },
+      [](const CaseValues&) { return std::vector<double>(); }));
+
+  const auto rt = Runtime::create();
+  Tape tape(rt);
+  const Variable x = tape.leaf(uniform(rt, {2, 1}, 1));
+  CHECK(share_bytes(expand(x, {2, 3}).value(), x.value()));
+  CHECK_THROWS_WITH(expand(x, {3, 3}), Catch::Contains("expand"));
+  // What computes the repeated tensor gets its gradient in its own dtype.
+  const Variable half = tape.leaf(uniform(rt, {2, 1}, 1, -2, 2, DType::bf16));
+  tape.backward(expand(transpose(half, 0, 1), {3, 2}), Tensor::full(rt, {3, 2}, 1, DType::bf16));
+  CHECK(half.grad().to_vector<double>() == std::vector<double>{3, 3});
+}
+
 TEST_CASE("concat puts tensors one behind the other") {
   run(case_of(
       "along the last dim", {{{2, 1}}, {{2, 0}}, {{2, 3}}},
