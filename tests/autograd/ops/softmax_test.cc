@@ -36,7 +36,9 @@ TEST_CASE("softmax and log_softmax over odd shapes") {
     run(case_of("a tail", {3, 5, 21}, log));
     run(case_of("four vectors at once and a tail", {2, 133}, log));
     run(case_of("more than one block of a row", {2, 1061}, log));
-    run(case_of("rows for more than one thread", {40, 1061}, log));
+    OpCase many = case_of("rows for more than one thread", {40, 1061}, log);
+    many.gradcheck.relative = 3e-4;  // differences of a sum of 42,440 numbers are no better
+    run(many);
     run(case_of("one element", {1}, log));
     run(case_of("length 1", {4, 1}, log));
     run(case_of("no rows", {0, 5}, log));
