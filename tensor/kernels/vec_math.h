@@ -10,6 +10,9 @@
 namespace sherd {
 namespace {
 
+// Bits are added and subtracted unsigned: lanes whose result is not taken may overflow.
+using U64x8 = uint64_t __attribute__((vector_size(64)));
+
 /// a < b ? x : y in each lane; y where a or b is NaN.
 template <class V>
 [[gnu::always_inline]] inline V select_less(V a, V b, V x, V y) {
@@ -50,7 +53,7 @@ template <class V>
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  const I32x16 scaled = __builtin_bit_cast(I32x16, p) + (__builtin_bit_cast(I32x16, shifted) << 23);
+  const U32x16 scaled = __builtin_bit_cast(U32x16, p) + (__builtin_bit_cast(U32x16, shifted) << 23);
   const F32x16 y = select_less(x, splat(kLow), F32x16{}, __builtin_bit_cast(F32x16, scaled));
   return x <= splat(kHigh) ? y : x * __builtin_inff();  // infinity, or NaN
 }
@@ -78,7 +81,7 @@ template <class V>
   p = p * r + 1.0 / 6.0;
   p = p * r + 0.5;
   p = p * (r * r) + r + 1.0;
-  const I64x8 scaled = __builtin_bit_cast(I64x8, p) + (__builtin_bit_cast(I64x8, shifted) << 52);
+  const U64x8 scaled = __builtin_bit_cast(U64x8, p) + (__builtin_bit_cast(U64x8, shifted) << 52);
   const F64x8 y = select_less(x, splat(kLow), F64x8{}, __builtin_bit_cast(F64x8, scaled));
   return x <= splat(kHigh) ? y : x * __builtin_inf();  // infinity, or NaN
 }
@@ -86,10 +89,10 @@ template <class V>
 /// ln x within 2 ulp; -infinity for 0 and subnormal x, NaN below.
 /// x = 2^n m, m in [√½, √2); s = (m - 1) / (m + 1); ln m = 2 (s + s³/3 + s⁵/5 + …).
 [[gnu::always_inline]] inline F64x8 log(F64x8 x) {
-  const I64x8 bits = __builtin_bit_cast(I64x8, x);
-  constexpr int64_t kRootHalf = 0x3fe6a09e667f3bcd;
-  const I64x8 n = (bits - kRootHalf) >> 52;
-  const F64x8 m = __builtin_bit_cast(F64x8, bits - (n << 52));
+  const U64x8 bits = __builtin_bit_cast(U64x8, x);
+  constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd;
+  const I64x8 n = __builtin_bit_cast(I64x8, bits - kRootHalf) >> 52;
+  const F64x8 m = __builtin_bit_cast(F64x8, bits - (__builtin_bit_cast(U64x8, n) << 52));
   const F64x8 s = (m - 1.0) / (m + 1.0);
   const F64x8 s2 = s * s;
   F64x8 p = splat(1.0 / 23);
@@ -114,10 +117,10 @@ template <class V>
 
 /// The same for f32.
 [[gnu::always_inline]] inline F32x16 log(F32x16 x) {
-  const I32x16 bits = __builtin_bit_cast(I32x16, x);
-  constexpr int32_t kRootHalf = 0x3f3504f3;
-  const I32x16 n = (bits - kRootHalf) >> 23;
-  const F32x16 m = __builtin_bit_cast(F32x16, bits - (n << 23));
+  const U32x16 bits = __builtin_bit_cast(U32x16, x);
+  constexpr uint32_t kRootHalf = 0x3f3504f3;
+  const I32x16 n = __builtin_bit_cast(I32x16, bits - kRootHalf) >> 23;
+  const F32x16 m = __builtin_bit_cast(F32x16, bits - (__builtin_bit_cast(U32x16, n) << 23));
   const F32x16 s = (m - 1.0f) / (m + 1.0f);
   const F32x16 s2 = s * s;
   F32x16 p = splat(1.0f / 11);
