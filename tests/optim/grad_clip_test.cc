@@ -100,15 +100,17 @@ TEST_CASE("ranks that bring their rows get the norm of all") {
 }
 
 TEST_CASE("f64 gradients, and the scale") {
-  const auto rt = Runtime::create();
-  std::vector<Slot> slots{slot_of(Tensor::from<double>(rt, {2}, std::vector<double>{3, -4}))};
-  CHECK(grad_norm(slots, 1, NormKind::two).norm == 5);
-  CHECK(grad_norm(slots, 0.5, NormKind::two).norm == 2.5);
-  CHECK(grad_norm(slots, 0.5, NormKind::infinity).norm == 2);
-  CHECK(grad_norm({}, 1, NormKind::two).norm == 0);
-  slots[0].grad = {};
-  CHECK(grad_norm(slots, 1, NormKind::two).norm == 0);
-  CHECK_THROWS_WITH(grad_norm(slots, NAN, NormKind::two), Contains("finite"));
+  for (const Isa isa : all_isas()) {
+    const auto rt = Runtime::create({.isa = isa});
+    std::vector<Slot> slots{slot_of(Tensor::from<double>(rt, {2}, std::vector<double>{3, -4}))};
+    CHECK(grad_norm(slots, 1, NormKind::two).norm == 5);
+    CHECK(grad_norm(slots, 0.5, NormKind::two).norm == 2.5);
+    CHECK(grad_norm(slots, 0.5, NormKind::infinity).norm == 2);
+    CHECK(grad_norm({}, 1, NormKind::two).norm == 0);
+    slots[0].grad = {};
+    CHECK(grad_norm(slots, 1, NormKind::two).norm == 0);
+    CHECK_THROWS_WITH(grad_norm(slots, NAN, NormKind::two), Contains("finite"));
+  }
 }
 
 TEST_CASE("a gradient that is not finite shows in the norm, and is named") {

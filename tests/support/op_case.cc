@@ -215,6 +215,7 @@ void check_meta(const OpCase& c, DType dtype) {
 void run(const OpCase& c) {
   INFO("case " << c.name);
   check_f64(c);
+  check_dtype(c, DType::f64, {1e-10, 1e-11});
   check_meta(c, DType::f64);
   for (const DType dtype : c.dtypes) {
     check_dtype(c, dtype, dtype == DType::f32 ? c.f32 : c.half);

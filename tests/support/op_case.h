@@ -47,7 +47,9 @@ struct OpCase {
 
 /// Catch2 checks, each under a section of its name:
 /// - f64 agrees with the oracle, and backward with finite differences;
-/// - at every instruction set of this CPU, each dtype's output and gradients agree with f64's;
+/// - at every instruction set of this CPU, each dtype's output and gradients agree with f64's at
+/// the
+///   best one;
 /// - there, two threads and inputs that are strided views give the bits of one thread;
 /// - meta gives the same shapes and dtypes, and the same live and peak bytes.
 void run(const OpCase& c);
