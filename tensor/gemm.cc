@@ -10,35 +10,54 @@ namespace sherd {
 
 namespace {
 
-// Rows of c in a block: enough that packing b again for each block costs little, few enough for all
-// cores.
-constexpr int64_t kBlockRows = 512;
-constexpr int64_t kBlockFlops = int64_t{1} << 22;  // below this a block is not worth a thread
+// Rows or columns of c in a block, at most: enough that packing the other operand again for each
+// block costs little, few enough for all cores.
+constexpr int64_t kBlockSize = 512;
+constexpr int64_t kBlockFlops = int64_t{1} << 23;  // below this a block is not worth a thread
+constexpr int64_t kFewBlocks = 4;                  // wanted of a product that is smaller than that
 
-int64_t rows_per_block(const Gemm& g) {
-  const int64_t flops_per_row = std::max<int64_t>(1, 2 * g.n * g.k);
-  const int64_t worth = std::max<int64_t>(1, kBlockFlops / flops_per_row);
-  return std::max(std::min(g.m, kBlockRows), worth);
+/// How c is cut along its longer dim: by shape alone, into an even number of equal blocks.
+int64_t block_size(const Gemm& g) {
+  const int64_t length = std::max(g.m, g.n);
+  const int64_t worth = 2 * g.m * g.n * g.k / kBlockFlops;
+  int64_t blocks = std::max((length + kBlockSize - 1) / kBlockSize, std::min(kFewBlocks, worth));
+  if (blocks <= 1) return length;
+  blocks += blocks % 2;
+  return ((length + blocks - 1) / blocks + 15) / 16 * 16;
 }
 
-Gemm block_of_rows(Gemm g, int64_t item, int64_t first, int64_t rows) {
+/// Item `item` of the batch, rows or columns [first, first + size) of it.
+Gemm block_of(Gemm g, int64_t item, int64_t first, int64_t size) {
   const auto in = static_cast<int64_t>(size_of(g.in));
   const auto out = static_cast<int64_t>(size_of(g.out));
-  const int64_t row_a = g.transpose_a ? first : first * g.lda;
-  g.a = static_cast<const std::byte*>(g.a) + (item * g.stride_a + row_a) * in;
-  g.b = static_cast<const std::byte*>(g.b) + item * g.stride_b * in;
-  g.c = static_cast<std::byte*>(g.c) + (item * g.stride_c + first * g.ldc) * out;
-  g.m = rows;
+  const bool rows = g.m >= g.n;
+  int64_t a = item * g.stride_a;
+  int64_t b = item * g.stride_b;
+  int64_t c = item * g.stride_c;
+  if (rows) {
+    a += g.transpose_a ? first : first * g.lda;
+    c += first * g.ldc;
+    g.m = size;
+  } else {
+    b += g.transpose_b ? first * g.ldb : first;
+    c += first;
+    if (g.bias != nullptr) g.bias = static_cast<const std::byte*>(g.bias) + first * in;
+    g.n = size;
+  }
+  g.a = static_cast<const std::byte*>(g.a) + a * in;
+  g.b = static_cast<const std::byte*>(g.b) + b * in;
+  g.c = static_cast<std::byte*>(g.c) + c * out;
   g.batch = 1;
   return g;
 }
 
 void gemm_same_dtype(Runtime& runtime, const Gemm& g) {
-  const int64_t rows = rows_per_block(g);
-  const int64_t per_item = (g.m + rows - 1) / rows;
+  const int64_t length = std::max(g.m, g.n);
+  const int64_t size = block_size(g);
+  const int64_t per_item = (length + size - 1) / size;
   runtime.pool().run(per_item * g.batch, [&](int64_t i) {
-    const int64_t first = i % per_item * rows;
-    const Gemm block = block_of_rows(g, i / per_item, first, std::min(rows, g.m - first));
+    const int64_t first = i % per_item * size;
+    const Gemm block = block_of(g, i / per_item, first, std::min(size, length - first));
     // oneDNN refuses k = 0.
     if (g.in == DType::f32 && g.k > 0)
       detail::gemm_onednn(block);

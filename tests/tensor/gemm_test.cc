@@ -94,6 +94,7 @@ std::vector<Case> cases() {
                                       {37, 33, 70},
                                       {2, 130, 64},
                                       {530, 20, 33},
+                                      {20, 1100, 300},
                                       {5, 7, 0},
                                       {0, 4, 4},
                                       {1100, 40, 17}}) {
@@ -127,7 +128,9 @@ TEST_CASE("the number of threads does not change a bit") {
   const auto one = Runtime::create({.threads = 1});
   const auto three = Runtime::create({.threads = 3});
   for (const Case& t : {Case{1500, 300, 257, false, true, DType::f32, DType::f32, true, false},
-                        Case{1500, 64, 100, true, false, DType::bf16, DType::f32, false, true}})
+                        Case{1500, 64, 100, true, false, DType::bf16, DType::f32, false, true},
+                        Case{70, 1300, 300, false, true, DType::f32, DType::f32, true, false},
+                        Case{130, 700, 200, true, false, DType::f32, DType::f32, false, true}})
     CHECK(run(one, t).to_vector<float>() == run(three, t).to_vector<float>());
 }
 
