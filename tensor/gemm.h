@@ -1,6 +1,6 @@
 // Matrix products of row-major matrices: the one place where large products are computed.
-// Invariant: work is cut into blocks of rows or columns by shape alone, never over the summed dim and
-// never by thread count, so a result has the same bits with any number of threads.
+// Invariant: work is cut into blocks of rows or columns by shape alone, never over the summed dim
+// and never by thread count, so a result has the same bits with any number of threads.
 #pragma once
 
 #include <cstdint>
