@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "autograd/ops/cross_entropy_kernels.h"
-#include "autograd/ops/linear_cross_entropy_kernels.h"
 #include "autograd/tape.h"
 #include "tensor/gemm.h"
+#include "tensor/kernels/arithmetic_kernels.h"
 #include "tensor/kernels/launch.h"
 
 // Dim letters: N rows, R rows of a chunk, C channels, V vocabulary.
@@ -126,7 +126,8 @@ void scale_by(const Tensor& t, A factor) {
   if (!t || factor == 1) return;
   on_dtype<float, double, bf16, f16>(t.dtype(), "linear_cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    launch(*t.runtime(), kernels::ScaleInPlace<T>{t.data<T>(), static_cast<Accumulate<T>>(factor)},
+    launch(*t.runtime(),
+           kernels::Scale<T>{t.data<T>(), t.data<T>(), static_cast<Accumulate<T>>(factor)},
            t.numel(), 16384);
   });
 }
