@@ -54,6 +54,7 @@ Variable Tape::record(const char* op, Tensor out, std::vector<Variable> inputs, 
 
 std::vector<Variable> Tape::record(const char* op, std::vector<Tensor> outs,
                                    std::vector<Variable> inputs, BackwardMany backward) {
+  ++ops_;
   if (check_finite_)
     for (const auto& out : outs) require_finite(out, "the output", op);
   const bool wanted = recording(inputs);
@@ -106,15 +107,27 @@ void Tape::backward(const Variable& loss, Tensor seed) {
   check(seed.shape() == loss.shape(),
         "the seed of backward has another shape than the loss:", seed.shape(), "and", loss.shape());
   loss.state().partial = std::move(seed);
+  in_backward_ = true;
   try {
     run_back_to(0);
+    for (const auto& function : std::exchange(after_backward_, {})) function();
   } catch (...) {
+    in_backward_ = false;
+    after_backward_.clear();
     clear();
     throw;
   }
+  in_backward_ = false;
+  ++times_emptied_;
+}
+
+void Tape::after_backward(std::function<void()> function) {
+  check(in_backward_, "after_backward is for functions that run in backward");
+  after_backward_.push_back(std::move(function));
 }
 
 void Tape::clear() {
+  if (!nodes_.empty()) ++times_emptied_;
   while (!nodes_.empty()) {
     const Node node = std::move(nodes_.back());
     nodes_.pop_back();
@@ -157,6 +170,7 @@ void Tape::step_back(Node& node) {
     any = any || dys.back();
   }
   if (any) {
+    ++ops_;
     const Context where("backward of ", node.where.empty() ? node.op : node.where.c_str());
     Grads grads = node.backward(dys);
     dys.clear();
@@ -207,7 +221,7 @@ void Tape::give(VariableState& input, Grad grad, const char* op) {
 void Tape::release_use(VariableState& leaf) {
   if (--leaf.pending_uses > 0 || !leaf.partial) return;
   Tensor whole = std::exchange(leaf.partial, {});
-  if (leaf.grad) {
+  if (leaf.grad && !leaf.take_gradient) {
     // Passes may give a variable that is no parameter gradients of different dtypes.
     if (whole.dtype() != leaf.grad.dtype()) leaf.grad = leaf.grad.to(accumulate_dtype(leaf.dtype));
     accumulate(leaf.grad, whole.contiguous());
@@ -219,7 +233,10 @@ void Tape::release_use(VariableState& leaf) {
   if (whole.dtype() != dtype) whole = whole.to(dtype);
   if (!whole.owns_all_bytes()) whole = whole.clone();
   if (!leaf.name.empty()) whole.storage()->recategorize(Category::grads);
-  leaf.grad = std::move(whole);
+  if (leaf.take_gradient)
+    leaf.take_gradient(std::move(whole));
+  else
+    leaf.grad = std::move(whole);
 }
 
 void Tape::require_finite(const Tensor& t, const char* what, const char* op) const {

@@ -74,6 +74,16 @@ class Tape {
   /// for diagnosis.
   void check_finite(bool on) { check_finite_ = on; }
   size_t recorded() const { return nodes_.size(); }
+  /// Whether what runs is for training: outside NoGrad, or to be recomputed in backward.
+  bool enabled() const { return enabled_ || counted_ != nullptr; }
+  /// Whether backward is running; functions that it recomputes run then, too.
+  bool in_backward() const { return in_backward_; }
+  /// Calls `function` when the backward pass that runs has walked the whole tape.
+  void after_backward(std::function<void()> function);
+  /// How many ops ran, forward and backward: accesses with another count are another op's.
+  uint64_t ops() const { return ops_; }
+  /// How often the tape was emptied, by backward or clear().
+  uint64_t times_emptied() const { return times_emptied_; }
 
  private:
   friend class NoGrad;
@@ -105,6 +115,10 @@ class Tape {
   int64_t next_id_ = 1;
   bool enabled_ = true;
   bool check_finite_ = false;
+  bool in_backward_ = false;
+  uint64_t ops_ = 0;
+  uint64_t times_emptied_ = 0;
+  std::vector<std::function<void()>> after_backward_;
   /// While a recomputed function runs forward: the leaves it used, once for each use.
   std::vector<Variable>* counted_ = nullptr;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ struct VariableState {
   /// Of a leaf: recorded uses that backward has not passed yet. At 0 `partial` is whole and joins
   /// `grad`.
   int64_t pending_uses = 0;
+  /// Of a parameter: gets the whole gradient of each backward pass, in bytes of its own, instead of
+  /// `grad`. Where sharding attaches.
+  std::function<void(Tensor whole)> take_gradient;
   /// The node that made it; 0: a leaf.
   int64_t node = 0;
 };

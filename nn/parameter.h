@@ -34,11 +34,15 @@ class Parameter : public Variable {
  public:
   /// None: a layer without a bias has this as its bias.
   Parameter() = default;
-  /// Uninitialised bytes in category `params`. A plain `tape` leaf until a module names it.
+  /// Uninitialised bytes in category `params`, none yet under DeferParameters. A plain `tape` leaf
+  /// until a module names it.
   Parameter(Tape& tape, const Shape& shape, DType dtype, Init init) : init_(init) {
     const CategoryScope scope(*tape.runtime(), Category::params);
     static_cast<Variable&>(*this) =
-        tape.leaf(Tensor::empty(tape.runtime(), shape, dtype), "parameter");
+        tape.leaf(Tensor::empty(tape.runtime(), shape, dtype, {},
+                                tape.runtime()->defers_parameters() ? Allocation::later
+                                                                    : Allocation::now),
+                  "parameter");
   }
 
   const Init& init() const { return init_; }

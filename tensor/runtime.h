@@ -42,15 +42,19 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   ThreadPool& pool() { return pool_; }
   /// The category of new tensors; see CategoryScope.
   Category category() const { return category_; }
+  /// Whether new parameters get their bytes at once; see DeferParameters.
+  bool defers_parameters() const { return defers_parameters_; }
 
  private:
   friend class CategoryScope;
+  friend class DeferParameters;
 
   const Device device_;
   const Isa isa_;
   const std::unique_ptr<Allocator> allocator_;
   ThreadPool pool_;
   Category category_ = Category::other;
+  bool defers_parameters_ = false;
 };
 
 /// New tensors of `runtime` count in `category` while this lives.
@@ -67,6 +71,21 @@ class CategoryScope {
  private:
   Runtime& runtime_;
   const Category before_;
+};
+
+/// Parameters made while this lives have no bytes: sharding gives each rank its own part of them,
+/// so that no rank ever holds the whole model.
+class DeferParameters {
+ public:
+  explicit DeferParameters(Runtime& runtime) : runtime_(runtime) {
+    runtime_.defers_parameters_ = true;
+  }
+  ~DeferParameters() { runtime_.defers_parameters_ = false; }
+  DeferParameters(const DeferParameters&) = delete;
+  DeferParameters& operator=(const DeferParameters&) = delete;
+
+ private:
+  Runtime& runtime_;
 };
 
 }  // namespace sherd

@@ -6,9 +6,10 @@
 
 namespace sherd {
 
-Storage::Storage(RuntimePtr runtime, size_t bytes, Category category, std::string owner)
+Storage::Storage(RuntimePtr runtime, size_t bytes, Category category, std::string owner,
+                 Allocation allocation)
     : runtime_(std::move(runtime)), bytes_(bytes), category_(category), owner_(std::move(owner)) {
-  allocate();
+  if (allocation == Allocation::now) allocate();
 }
 
 Storage::Storage(RuntimePtr runtime, void* data, size_t bytes, std::shared_ptr<void> keep_alive,
@@ -41,6 +42,11 @@ void Storage::release() {
 }
 
 std::byte* Storage::data() const {
+  if (guard_ != nullptr) guard_->before_access(*this);
+  return unguarded_data();
+}
+
+std::byte* Storage::unguarded_data() const {
   check(resident_, "the bytes of this tensor are released, gather it first:",
         owner_.empty() ? "(unnamed)" : owner_);
   return data_;

@@ -11,13 +11,27 @@
 
 namespace sherd {
 
+class Storage;
+
+/// Who is told before bytes are used: sharding gathers them there.
+class StorageGuard {
+ public:
+  virtual ~StorageGuard() = default;
+  /// Called on the rank's thread by each access to `storage`'s bytes; after it they must be there.
+  virtual void before_access(const Storage& storage) = 0;
+};
+
+/// When a storage gets its bytes.
+enum class Allocation { now, later };
+
 /// Used by the rank's thread; allocate and release may be called from a stream's worker that
 /// borrowed it.
 class Storage {
  public:
-  /// `bytes` of `runtime`'s device, allocated at once. `owner` names it in errors
-  /// ("blocks.3.mlp.up.weight").
-  Storage(RuntimePtr runtime, size_t bytes, Category category, std::string owner);
+  /// `bytes` of `runtime`'s device; allocated at once, or released until allocate(). `owner` names
+  /// it in errors ("blocks.3.mlp.up.weight").
+  Storage(RuntimePtr runtime, size_t bytes, Category category, std::string owner,
+          Allocation allocation = Allocation::now);
   /// Foreign memory: `data` stays valid as long as `keep_alive` lives. It is not counted, and never
   /// released.
   Storage(RuntimePtr runtime, void* data, size_t bytes, std::shared_ptr<void> keep_alive,
@@ -37,6 +51,10 @@ class Storage {
 
   /// Throws usage, naming the owner, when the bytes are released. nullptr on meta.
   std::byte* data() const;
+  /// The same without asking the guard: for the guard, which fills the bytes.
+  std::byte* unguarded_data() const;
+  /// `guard` outlives this storage, or is taken away with nullptr.
+  void set_guard(StorageGuard* guard) { guard_ = guard; }
   size_t bytes() const { return bytes_; }
   const RuntimePtr& runtime() const { return runtime_; }
   Category category() const { return category_; }
@@ -58,6 +76,7 @@ class Storage {
   bool foreign_ = false;
   bool resident_ = false;
   uint64_t version_ = 0;
+  StorageGuard* guard_ = nullptr;
 };
 
 }  // namespace sherd

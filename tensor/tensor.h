@@ -26,7 +26,7 @@ class Tensor {
   // --- making tensors: contiguous, in the runtime's current category
   /// Uninitialised.
   static Tensor empty(const RuntimePtr& runtime, const Shape& shape, DType dtype = DType::f32,
-                      std::string owner = {});
+                      std::string owner = {}, Allocation allocation = Allocation::now);
   static Tensor zeros(const RuntimePtr& runtime, const Shape& shape, DType dtype = DType::f32);
   static Tensor full(const RuntimePtr& runtime, const Shape& shape, double value,
                      DType dtype = DType::f32);
