@@ -1,6 +1,7 @@
 // sherd train: runs a configuration.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <sstream>
 
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -22,6 +23,9 @@ struct TrainCommand {
   bool quiet = false;
 
   void run() const;
+
+ private:
+  void train(Trainer& trainer, const Interrupt& interrupt) const;
 };
 
 void describe_run(Log& log, Trainer& trainer) {
@@ -34,6 +38,9 @@ void describe_run(Log& log, Trainer& trainer) {
   log.info("compute ", c.precision.compute, ", master ", c.precision.master, ", reduce ",
            c.precision.reduce, ", moments ", c.precision.moments, "; ",
            trainer.runtime()->pool().threads(), " threads, ", name_of(trainer.runtime()->isa()));
+  if (c.dist.ranks > 1)
+    log.info(c.dist.ranks, " ranks as ", c.dist.engine, ", ", c.dist.strategy, ", ",
+             trainer.sharded().units().size(), " units by ", c.dist.group);
   for (const auto& warning : trainer.warnings()) log.warn(warning);
   if (trainer.steps_done() > 0) log.info("resumed after step ", trainer.steps_done());
 }
@@ -49,35 +56,53 @@ void print_memory(Log& log, const MemoryPeak& peak) {
   log.info("  at ", where.empty() ? "the start" : where);
 }
 
-void print_sample(Trainer& trainer) {
+void print_sample(Trainer& trainer, std::ostream& out) {
   const LogSection& log = trainer.config().log;
   if (log.sample == 0 || !trainer.data().tokenizer) return;
-  std::cout << "\n" << log.sample_prompt;
+  // Every rank generates, the parameters being gathered by all; rank 0 shows it.
+  trainer.sharded().unshard();
+  out << "\n" << log.sample_prompt;
   GenerateOptions options;
   options.tokens = log.sample;
   options.seed = static_cast<std::uint64_t>(trainer.config().run.seed);
   generate(trainer.model(), *trainer.data().tokenizer, log.sample_prompt, options,
-           [](const std::string& text) { std::cout << text << std::flush; });
-  std::cout << '\n';
+           [&](const std::string& text) { out << text << std::flush; });
+  out << '\n';
+  trainer.sharded().reshard();
 }
 
 void TrainCommand::run() const {
   check(deepspeed.empty(), "--deepspeed is not available in this version");
   check(accelerate.empty(), "--accelerate is not available in this version");
   const RunConfig run_config = config.load();
-  Log log(std::cout, "", quiet ? LogLevel::quiet : LogLevel::normal);
   const Interrupt interrupt;
-  Trainer trainer(run_config, {.resume = resume,
+  const TrainerOptions options{.resume = resume,
                                .cache = default_cache_folder(),
                                .progress = quiet ? ProgressMode::quiet : progress_mode(1),
-                               .should_stop = [&] { return interrupt.requested(); }});
+                               .should_stop = [&] { return interrupt.requested(); }};
+  if (run_config.dist.ranks == 1) {
+    Trainer trainer(run_config, options);
+    train(trainer, interrupt);
+  } else {
+    run_thread_ranks(rank_options(run_config), [&](Rank& rank) {
+      Trainer trainer(run_config, options, rank);
+      train(trainer, interrupt);
+    });
+  }
+}
+
+void TrainCommand::train(Trainer& trainer, const Interrupt& interrupt) const {
+  std::ostringstream nowhere;
+  const bool first = trainer.rank() == 0;
+  std::ostream& out = first ? static_cast<std::ostream&>(std::cout) : nowhere;
+  Log log(out, "", quiet ? LogLevel::quiet : LogLevel::normal);
   describe_run(log, trainer);
-  if (print_param_groups) std::cout << param_group_table(trainer.groups()) << std::flush;
-  trainer.run(std::cout);
-  if (run_config.log.memory) print_memory(log, trainer.peak());
+  if (print_param_groups) out << param_group_table(trainer.groups()) << std::flush;
+  trainer.run(out);
+  if (trainer.config().log.memory) print_memory(log, trainer.peak());
   if (trainer.finished()) {
-    log.info("done; the run is in ", run_config.run.out);
-    if (!interrupt.requested()) print_sample(trainer);
+    log.info("done; the run is in ", trainer.config().run.out);
+    if (!interrupt.requested()) print_sample(trainer, out);
   } else {
     log.info(signal_name(interrupt.signal()), ": saved after step ", trainer.steps_done(),
              "; --resume latest goes on");

@@ -38,6 +38,18 @@ RuntimePtr make_runtime(const RunSection& run, std::int64_t ranks) {
   return Runtime::create(options);
 }
 
+ThreadRanksOptions rank_options(const RunConfig& config) {
+  ThreadRanksOptions options;
+  options.ranks = static_cast<int>(config.dist.ranks);
+  options.threads_per_rank = static_cast<int>(config.run.threads_per_rank.value_or(
+      std::max<std::int64_t>(1, usable_cores() / config.dist.ranks)));
+  if (config.run.isa != "auto") options.isa = parse_isa(config.run.isa);
+  options.memory_limit = config.run.memory_limit ? config.run.memory_limit->count : 0;
+  options.timeout_s = config.dist.timeout_s;
+  if (config.dist.link) options.link = Link{config.dist.link->gbps, config.dist.link->latency_us};
+  return options;
+}
+
 Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab) {
   const ModelSection& m = config.model;
   return {
@@ -59,6 +71,46 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim) {
       AdamWOptions{.beta1 = optim.betas[0], .beta2 = optim.betas[1], .eps = optim.eps});
 }
 
+ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& all) {
+  const DistSection& d = config.dist;
+  ShardPlan plan = parse_strategy(d.strategy, static_cast<int>(d.ranks));
+  // A key that is set to other than its default holds over what the strategy's name stands for.
+  const DistSection defaults;
+  if (d.strategy.starts_with("hsdp") && d.replicate != defaults.replicate)
+    plan.replicas = static_cast<int>(d.replicate);
+  if (d.reshard_after_forward != defaults.reshard_after_forward) {
+    const bool* flag = std::get_if<bool>(&d.reshard_after_forward);
+    plan.reshard_after_forward =
+        flag != nullptr ? (*flag ? 1 : 0)
+                        : static_cast<int>(std::get<std::int64_t>(d.reshard_after_forward));
+  }
+  if (d.prefetch != defaults.prefetch) {
+    if (const auto* depth = std::get_if<std::int64_t>(&d.prefetch)) {
+      plan.prefetch.forward = plan.prefetch.backward = *depth;
+    } else if (const auto* both = std::get_if<PrefetchSection>(&d.prefetch)) {
+      const auto set = [](const auto& from, std::int64_t& depth, std::vector<std::string>& only) {
+        depth = 1;
+        if (const auto* n = std::get_if<std::int64_t>(&from))
+          depth = *n;
+        else
+          only = std::get<std::vector<std::string>>(from);
+      };
+      set(both->forward, plan.prefetch.forward, plan.prefetch.forward_units);
+      set(both->backward, plan.prefetch.backward, plan.prefetch.backward_units);
+    } else {
+      plan.prefetch.forward = plan.prefetch.backward = 0;
+    }
+  }
+  if (d.prefetch_bytes) plan.prefetch.bytes = d.prefetch_bytes->count;
+  if (d.resident_below) plan.resident_below = d.resident_below->count;
+  if (d.sync != "auto") plan.sync = d.sync == "every" ? Sync::every : Sync::last;
+  plan.unit_of = parse_grouping(d.group, all);
+  for (const auto& p : d.placement) plan.placements.push_back({p.match, static_cast<int>(p.dim)});
+  plan.reduce = config.precision.reduce == "bf16" ? DType::bf16 : DType::f32;
+  if (config.train.accumulate_order == "tree") plan.accumulate_order = AccumulateOrder::tree;
+  return plan;
+}
+
 LrSchedule make_schedule(const RunConfig& config) {
   return {.shape = parse_lr_shape(config.optim.schedule),
           .lr = config.optim.lr,
@@ -75,15 +127,14 @@ std::vector<ParamGroup> group_parameters(const std::vector<NamedParameter>& para
   return param_groups(trainable, {.weight_decay = optim.weight_decay, .rules = {}});
 }
 
-std::vector<Slot> make_slots(const std::vector<NamedParameter>& parameters,
-                             const std::vector<ParamGroup>& groups, const Optimizer& optimizer) {
+std::vector<Slot> make_slots(const ShardedModule& sharded, const std::vector<ParamGroup>& groups,
+                             const Optimizer& optimizer) {
   std::vector<Slot> slots;
-  for (const auto& p : parameters) {
-    if (p.parameter.frozen()) continue;
+  for (const auto& p : sharded.trainable()) {
     const ParamGroup& group = group_of(groups, p.name);
     Slot& slot = slots.emplace_back();
     slot.name = p.name;
-    slot.value = p.parameter.value();
+    slot.value = p.value;
     slot.weight_decay = group.weight_decay;
     slot.lr_scale = group.lr_scale;
     optimizer.prepare(slot);

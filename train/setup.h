@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "dist/comm/thread_ranks.h"
+#include "dist/fully_shard.h"
 #include "nn/models/gpt2.h"
 #include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
@@ -17,10 +19,16 @@ namespace sherd {
 /// throws usage for an instruction set that this machine does not have
 RuntimePtr make_runtime(const RunSection& run, std::int64_t ranks = 1);
 
+/// Thread ranks with such runtimes, as [dist] says.
+ThreadRanksOptions rank_options(const RunConfig& config);
+
 /// The model's sizes, `vocab` being the data's; values in [precision]'s compute dtype.
 Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim);
+
+/// [dist] with [precision]'s reduce dtype and [train]'s order; `all` are the model's parameters.
+ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& all);
 
 LrSchedule make_schedule(const RunConfig& config);
 
@@ -28,9 +36,9 @@ LrSchedule make_schedule(const RunConfig& config);
 std::vector<ParamGroup> group_parameters(const std::vector<NamedParameter>& parameters,
                                          const OptimSection& optim);
 
-/// A slot for each trainable parameter, with the optimizer's state.
-std::vector<Slot> make_slots(const std::vector<NamedParameter>& parameters,
-                             const std::vector<ParamGroup>& groups, const Optimizer& optimizer);
+/// A slot for each trainable parameter, with the optimizer's state: of this rank's part.
+std::vector<Slot> make_slots(const ShardedModule& sharded, const std::vector<ParamGroup>& groups,
+                             const Optimizer& optimizer);
 
 /// "optim.lr = 0.002, was 0.001" for keys in which two resolved configurations (TOML) differ, but
 /// for the run's name and folder.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/toml.h"
+#include "dist/tree_fold.h"
 #include "nn/init.h"
 #include "optim/grad_clip.h"
 #include "train/batch.h"
@@ -43,32 +44,53 @@ Dataset open_data(const RunConfig& config, const std::string& cache, const std::
 }  // namespace
 
 Trainer::Trainer(const RunConfig& config, const TrainerOptions& options)
+    : Trainer(config, options, [&] {
+        check(config.dist.ranks == 1, "a Trainer of one rank was given a configuration of",
+              config.dist.ranks);
+        const RuntimePtr runtime = make_runtime(config.run);
+        auto solo = solo_communicator(runtime);
+        Communicator* const comm = solo.get();
+        return Place{std::move(solo), runtime, comm};
+      }()) {}
+
+Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Rank& rank)
+    : Trainer(config, options, Place{nullptr, rank.runtime, &rank.comm}) {}
+
+Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place place)
     : config_(config),
       options_(options),
       checkpoint_(checkpoint_of(config, options.resume)),
-      folder_(config.run.out, use_of(config, checkpoint_.path)),
+      solo_(std::move(place.solo)),
+      runtime_(std::move(place.runtime)),
+      comm_(*place.comm),
       state_(resumed() ? load_run_state(checkpoint_.path) : RunState{}),
-      runtime_(make_runtime(config.run, config.dist.ranks)),
       tape_(runtime_),
       data_(open_data(config, options.cache, state_.tokenizer)),
       sampler_(data_.train.size(), config.model.context, config.data.order(), seed()),
-      model_(tape_, gpt2_config(config, data_.vocab)),
+      model_([&] {
+        const DeferParameters defer(*runtime_);
+        return Gpt2(tape_, gpt2_config(config, data_.vocab));
+      }()),
       parameters_(parameters(model_)),
       groups_(group_parameters(parameters_, config.optim)),
       optimizer_(make_optimizer(config.optim)),
-      schedule_(make_schedule(config)) {
-  if (!resumed()) init_parameters(model_, seed());
-  slots_ = make_slots(parameters_, groups_, *optimizer_);
-  for (const auto& p : parameters_)
-    if (!p.parameter.frozen()) trainable_.push_back(p.parameter);
+      schedule_(make_schedule(config)),
+      mesh_(comm_, make_plan(config, parameters_).replicas) {
+  if (first_rank()) folder_.emplace(config.run.out, use_of(config, checkpoint_.path));
+  sharded_ = fully_shard(model_, tape_, mesh_, make_plan(config, parameters_));
+  if (!resumed()) sharded_->init(seed());
+  slots_ = make_slots(*sharded_, groups_, *optimizer_);
   const RunState saved = state_;
   state_.seed = seed();
   state_.config = write_toml(config_);
   state_.tokenizer = data_.tokenizer ? data_.tokenizer->json() : "";
   state_.isa = name_of(runtime_->isa());
   if (resumed()) resume(saved);
-  gemm_rate_ = measure_gemm_rate(runtime_, model_.config.dtype);
-  write_file(folder_.config_path(), state_.config);
+  if (first_rank()) {
+    gemm_rate_ = measure_gemm_rate(runtime_, model_.config.dtype) * comm_.size();
+    write_file(folder_->config_path(), state_.config);
+  }
+  comm_.barrier({"start"});
 }
 
 void Trainer::resume(const RunState& saved) {
@@ -80,37 +102,71 @@ void Trainer::resume(const RunState& saved) {
     warnings_.push_back("changed since the checkpoint: " + change);
   check(saved.step <= config_.run.steps, "the checkpoint has made", saved.step,
         "steps, more than run.steps =", config_.run.steps);
-  load_model(checkpoint_.path, model_tensors());
-  load_optimizer(checkpoint_.path, *optimizer_, slots_);
+  load(checkpoint_.path);
   optimizer_->set_steps(saved.optimizer_steps);
+}
+
+void Trainer::load(const std::string& path) {
+  const CategoryScope scope(*runtime_, Category::staging);
+  std::vector<NamedTensor> model;
+  for (const auto& p : parameters_)
+    model.push_back({p.name, Tensor::empty(runtime_, p.parameter.shape(), p.parameter.dtype())});
+  load_model(path, model);
+  for (const auto& t : model) sharded_->set_value(t.name, t.tensor);
+  std::vector<Slot> slots;
+  for (const auto& p : sharded_->trainable())
+    slots.push_back({.name = p.name, .value = Tensor::empty(runtime_, p.shape, p.value.dtype())});
+  load_optimizer(path, *optimizer_, slots);
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    for (const auto& s : slots[i].state)
+      sharded_->take_part(slots[i].name, s.tensor, slots_[i].find_state(s.name));
+  comm_.barrier({"loaded"});
 }
 
 void Trainer::save() {
   const Context in("saving");
-  PosixFileSystem files;
+  const std::vector<NamedTensor> model = whole_model();
+  const std::vector<Slot> slots = whole_slots();
   state_.optimizer_steps = optimizer_->steps();
-  save_run_state(files, folder_.checkpoints(config_.checkpoint.dir), state_, model_tensors(),
-                 slots_, static_cast<int>(config_.checkpoint.keep));
+  if (first_rank()) {
+    PosixFileSystem files;
+    save_run_state(files, folder_->checkpoints(config_.checkpoint.dir), state_, model, slots,
+                   static_cast<int>(config_.checkpoint.keep));
+  }
+  comm_.barrier({"saved"});
 }
 
-std::vector<NamedTensor> Trainer::model_tensors() const {
+std::vector<NamedTensor> Trainer::whole_model() {
   std::vector<NamedTensor> tensors;
-  for (const auto& p : parameters_) tensors.push_back({p.name, p.parameter.value()});
+  for (const auto& p : parameters_) tensors.push_back({p.name, sharded_->gather_value(p.name)});
   return tensors;
 }
 
+std::vector<Slot> Trainer::whole_slots() {
+  std::vector<Slot> whole;
+  for (const auto& slot : slots_) {
+    Slot& w = whole.emplace_back();
+    w.name = slot.name;
+    for (const auto& s : slot.state)
+      w.state.push_back({s.name, sharded_->gather_whole(slot.name, s.tensor)});
+  }
+  return whole;
+}
+
 void Trainer::run(std::ostream& out) {
-  MetricsFile metrics(folder_.metrics_path(), state_.step);
-  Progress progress(out, options_.progress);
+  std::optional<MetricsFile> metrics;
+  if (first_rank()) metrics.emplace(folder_->metrics_path(), state_.step);
+  Progress progress(out, first_rank() ? options_.progress : ProgressMode::quiet);
   const std::int64_t eval_every = data_.validation.empty() ? 0 : config_.train.eval_every;
   const std::int64_t save_every = config_.checkpoint.every;
   for (bool stop = false; !finished() && !stop;) {
     StepMetrics m = step();
     if (eval_every > 0 && (finished() || state_.step % eval_every == 0)) m.val_loss = evaluate();
     take_peak(m);
-    metrics.append(m);
+    add_counters(m);
+    if (metrics) metrics->append(m);
     show(m, progress);
-    stop = options_.should_stop && options_.should_stop();
+    stop = agree_to_stop();
     if (finished() || stop || (save_every > 0 && state_.step % save_every == 0)) save();
   }
 }
@@ -119,19 +175,22 @@ StepMetrics Trainer::step() {
   const Context in("step ", state_.step + 1);
   const double begin_s = steady_seconds();
   runtime_->allocator().reset_peak();
-  Loss loss;
-  for (std::int64_t g = 0; g < num_micro_batches(); ++g) {
-    const Loss more = forward_backward(g);
-    if (!std::isfinite(more.sum)) explain_not_finite(g, g + 1, "the loss is not finite");
-    loss.sum += more.sum;
-    loss.tokens += more.tokens;
+  const bool every = sharded_->plan().sync == Sync::every;
+  std::vector<Loss> losses;
+  for (std::int64_t k = 0; k < num_micro_batches(); ++k) {
+    sharded_->set_sync(every || k + 1 == num_micro_batches());
+    losses.push_back(forward_backward(k));
+    if (!std::isfinite(losses.back().sum)) explain_not_finite(k, k + 1, "the loss is not finite");
   }
+  sharded_->finish_gradients();
+  const Loss loss = sum_losses(losses);
   // Backward gave gradients of the sum of losses; this is the one division by the tokens.
   const double scale = loss.tokens > 0 ? 1 / static_cast<double>(loss.tokens) : 0;
-  take_gradients();
-  const GradNorm norm = grad_norm(slots_, scale, NormKind::two);
+  const GradNorm norm = take_gradients(scale);
   if (!norm.not_finite.empty())
     explain_not_finite(0, num_micro_batches(), "a gradient is not finite: " + norm.not_finite);
+  // Another rank has it, and ends this one when it has found out more.
+  if (!std::isfinite(norm.norm)) comm_.barrier({"a gradient is not finite"});
   const double lr = schedule_.at(state_.step);
   optimizer_->step(slots_, lr, scale * clip_factor(norm.norm, config_.train.clip_norm));
   drop_gradients();
@@ -151,14 +210,55 @@ StepMetrics Trainer::step() {
   return m;
 }
 
-Trainer::Loss Trainer::forward_backward(std::int64_t g) {
-  const Context in("micro-batch ", g);
+Trainer::Loss Trainer::sum_losses(std::span<const Loss> mine) {
+  std::vector<Loss> all(mine.size() * static_cast<std::size_t>(comm_.size()));
+  comm_.exchange(std::as_bytes(mine), std::as_writable_bytes(std::span(all)), {"loss"});
+  std::vector<double> by_g;
+  Loss total;
+  for (std::size_t k = 0; k < mine.size(); ++k)
+    for (std::size_t r = 0; r < all.size() / mine.size(); ++r) {
+      by_g.push_back(all[r * mine.size() + k].sum);
+      total.tokens += all[r * mine.size() + k].tokens;
+    }
+  total.sum = tree_fold(by_g);
+  return total;
+}
+
+bool Trainer::agree_to_stop() {
+  std::int64_t stop = options_.should_stop && options_.should_stop() ? 1 : 0;
+  max_words(comm_, {&stop, 1}, {"stop"});
+  return stop != 0;
+}
+
+void Trainer::add_counters(StepMetrics& m) {
+  // Of all ranks: the largest peak, the mean of bytes received.
+  const TrafficBytes now = comm_.received();
+  std::array<std::int64_t, kTraffics> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = now[i] - received_[i];
+  received_ = now;
+  max_words(comm_, {&m.peak_bytes, 1}, {"metrics"});
+  sum_words(comm_, bytes, {"metrics"});
+  const auto mean = [&](Traffic t) { return bytes[static_cast<std::size_t>(t)] / comm_.size(); };
+  m.comm_bytes = {.all_gather = mean(Traffic::all_gather),
+                  .reduce_scatter = mean(Traffic::reduce_scatter),
+                  .all_reduce = mean(Traffic::all_reduce),
+                  .control = mean(Traffic::control),
+                  .eval = mean(Traffic::eval),
+                  .checkpoint = mean(Traffic::checkpoint),
+                  .padding = mean(Traffic::padding)};
+  const double exposed_s = sharded_->take_counters().exposed_s;
+  m.exposed_comm_ms = comm_.size() > 1 ? exposed_s * 1e3 : 0;
+}
+
+Trainer::Loss Trainer::forward_backward(std::int64_t k) {
+  const Context in("micro-batch ", k);
+  const std::int64_t g = k * comm_.size() + comm_.rank();
   const RandomKey key = RandomKey{seed(), 0}
                             .derive("dropout")
                             .derive(static_cast<std::uint64_t>(state_.step))
                             .derive(static_cast<std::uint64_t>(g));
   const CategoryScope scope(*runtime_, Category::activations);
-  const LossResult loss = loss_of(micro_batch(g), {.training = true, .key = key});
+  const LossResult loss = loss_of(micro_batch(k), {.training = true, .key = key});
   const Loss out{loss.loss.value().item(), loss.tokens};
   if (std::isfinite(out.sum)) tape_.backward(loss.loss);
   return out;
@@ -173,13 +273,21 @@ double Trainer::evaluate() {
   const std::int64_t B = config_.train.micro_batch;
   const std::int64_t all = sampler.samples_per_epoch();
   const std::int64_t samples = std::min(std::min(config_.train.eval_batches, all / B + 1) * B, all);
-  Loss total;
-  for (std::int64_t first = 0; first < samples; first += B) {
+  // Batches are dealt to the ranks in turn, and each has as many turns: one without a batch of its
+  // own runs the first, uncounted, since its parameters may be needed by the others.
+  const std::int64_t batches = (samples + B - 1) / B;
+  sharded_->set_traffic(Traffic::eval);
+  std::vector<Loss> losses;
+  for (std::int64_t first = 0; first < batches; first += comm_.size()) {
+    const std::int64_t mine = first + comm_.rank();
+    const std::int64_t sample = mine < batches ? mine * B : 0;
     const LossResult loss =
-        loss_of(read_batch(data_.validation, sampler, first, std::min(B, samples - first)), {});
-    total.sum += loss.loss.value().item();
-    total.tokens += loss.tokens;
+        loss_of(read_batch(data_.validation, sampler, sample, std::min(B, samples - sample)), {});
+    losses.push_back(mine < batches ? Loss{loss.loss.value().item(), loss.tokens} : Loss{});
   }
+  sharded_->reshard();
+  sharded_->set_traffic(Traffic::all_gather);
+  const Loss total = sum_losses(losses);
   const double mean = total.sum / static_cast<double>(total.tokens);
   if (!std::isfinite(mean)) fail_as(ErrorKind::numeric, "the validation loss is not finite");
   return mean;
@@ -195,20 +303,24 @@ LossResult Trainer::loss_of(const std::vector<std::int32_t>& rows, const Forward
 void Trainer::explain_not_finite(std::int64_t begin, std::int64_t end, const std::string& what) {
   tape_.clear();
   tape_.check_finite(true);
+  sharded_->set_sync(false);  // the other ranks do not take part
   const Context in(what);
-  for (std::int64_t g = begin; g < end; ++g) forward_backward(g);  // throws at the first such value
-  fail_as(ErrorKind::numeric, "every op gave finite values; their sum did not");
+  for (std::int64_t k = begin; k < end; ++k) forward_backward(k);  // throws at the first such value
+  fail_as(ErrorKind::numeric, "every op gave finite values on this rank; their sum did not");
 }
 
-void Trainer::take_gradients() {
-  for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].grad = trainable_[i].grad();
+GradNorm Trainer::take_gradients(double scale) {
+  std::vector<Slot> rows = slots_;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].grad = sharded_->trainable()[i].grad;
+    rows[i].grad = sharded_->trainable()[i].norm_grad;
+  }
+  return grad_norm(rows, scale, NormKind::two, {sharded_->norm_sum(), sharded_->norm_max()});
 }
 
 void Trainer::drop_gradients() {
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].grad = {};
-    trainable_[i].set_grad({});
-  }
+  for (auto& slot : slots_) slot.grad = {};
+  sharded_->finish_step();
 }
 
 void Trainer::take_peak(StepMetrics& m) {
@@ -217,8 +329,9 @@ void Trainer::take_peak(StepMetrics& m) {
   if (peak.bytes > peak_.bytes) peak_ = std::move(peak);
 }
 
-std::vector<std::int32_t> Trainer::micro_batch(std::int64_t g) const {
+std::vector<std::int32_t> Trainer::micro_batch(std::int64_t k) const {
   const std::int64_t B = config_.train.micro_batch;
+  const std::int64_t g = k * comm_.size() + comm_.rank();
   return read_batch(data_.train, sampler_, first_sample(state_.samples, g, B), B);
 }
 

@@ -2,17 +2,22 @@
 // A step = micro-batches forward and backward, the norm of all gradients, one optimizer pass.
 // Invariant: weights, moments, losses and positions are a function of the configuration alone: not
 // of the number of threads, of evaluation, of what is shown, or of where the run was interrupted.
-// Legend: B samples a micro-batch, T context, g = 0, 1, … the micro-batches of a step.
+// On N ranks each runs a Trainer, in step; rank 0 alone writes to the run's folder.
+// Legend: B samples a micro-batch, T context, k = 0, 1, … a rank's micro-batches of a step,
+// g = k N + rank the same over all ranks.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "base/progress.h"
 #include "checkpoint/run_state.h"
+#include "dist/comm/thread_ranks.h"
+#include "dist/fully_shard.h"
 #include "optim/grad_clip.h"
 #include "train/dataset.h"
 #include "train/find_checkpoint.h"
@@ -41,6 +46,8 @@ class Trainer {
   /// throws usage for data or a folder that cannot be used, or a checkpoint of another model or
   /// vocabulary; io
   Trainer(const RunConfig& config, const TrainerOptions& options);
+  /// The same for one of config.dist.ranks ranks; all of them make one at once.
+  Trainer(const RunConfig& config, const TrainerOptions& options, Rank& rank);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -59,14 +66,16 @@ class Trainer {
   std::int64_t steps_done() const { return state_.step; }
   bool finished() const { return state_.step >= config_.run.steps; }
 
+  int rank() const { return comm_.rank(); }
   const RunConfig& config() const { return config_; }
   const Dataset& data() const { return data_; }
   const RuntimePtr& runtime() const { return runtime_; }
   Gpt2& model() { return model_; }
   const std::vector<ParamGroup>& groups() const { return groups_; }
   const std::vector<Slot>& slots() const { return slots_; }
-  /// Tokens [B, T + 1] of micro-batch g of the next step.
-  std::vector<std::int32_t> micro_batch(std::int64_t g) const;
+  ShardedModule& sharded() { return *sharded_; }
+  /// Tokens [B, T + 1] of this rank's micro-batch k of the next step.
+  std::vector<std::int32_t> micro_batch(std::int64_t k) const;
   std::int64_t num_micro_batches() const;
   /// The instant of the run, so far, at which most was allocated.
   const MemoryPeak& peak() const { return peak_; }
@@ -78,15 +87,31 @@ class Trainer {
     double sum = 0;
     std::int64_t tokens = 0;
   };
+  /// Where a Trainer of one rank has its group.
+  struct Place {
+    std::unique_ptr<Communicator> solo;
+    RuntimePtr runtime;
+    Communicator* comm;
+  };
+  Trainer(const RunConfig& config, const TrainerOptions& options, Place place);
 
   bool resumed() const { return !checkpoint_.path.empty(); }
   void resume(const RunState& saved);
   std::uint64_t seed() const { return static_cast<std::uint64_t>(config_.run.seed); }
-  std::vector<NamedTensor> model_tensors() const;
-  Loss forward_backward(std::int64_t g);
+  bool first_rank() const { return comm_.rank() == 0; }
+  /// Of every parameter, on every rank.
+  std::vector<NamedTensor> whole_model();
+  std::vector<Slot> whole_slots();
+  void load(const std::string& path);
+  Loss forward_backward(std::int64_t k);
+  /// The losses of all ranks, summed in the tree of design section 3: by micro-batch g.
+  Loss sum_losses(std::span<const Loss> mine);
+  bool agree_to_stop();
   LossResult loss_of(const std::vector<std::int32_t>& rows, const ForwardOptions& options);
-  void take_gradients();
+  GradNorm take_gradients(double scale);
   void drop_gradients();
+  /// Of all ranks.
+  void add_counters(StepMetrics& metrics);
   [[noreturn]] void explain_not_finite(std::int64_t begin, std::int64_t end,
                                        const std::string& what);
   void take_peak(StepMetrics& metrics);
@@ -95,9 +120,11 @@ class Trainer {
   const RunConfig config_;
   const TrainerOptions options_;
   const FoundCheckpoint checkpoint_;  // that the run goes on from; no path: it is new
-  RunFolder folder_;
+  const std::unique_ptr<Communicator> solo_;
+  const RuntimePtr runtime_;
+  Communicator& comm_;
+  std::optional<RunFolder> folder_;  // of rank 0
   RunState state_;
-  RuntimePtr runtime_;
   Tape tape_;
   Dataset data_;
   Sampler sampler_;
@@ -106,8 +133,10 @@ class Trainer {
   std::vector<ParamGroup> groups_;
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule schedule_;
-  std::vector<Slot> slots_;           // of trainable parameters
-  std::vector<Parameter> trainable_;  // the same, in the same order
+  DeviceMesh mesh_;
+  std::unique_ptr<ShardedModule> sharded_;
+  std::vector<Slot> slots_;  // of sharded_->trainable(), in its order
+  TrafficBytes received_{};  // up to the last step
   double gemm_rate_ = 0;
   MemoryPeak peak_;
   std::vector<std::string> warnings_;

@@ -131,8 +131,22 @@ class CliTest(unittest.TestCase):
         resolved = (self.folder / "runs/small/config.toml").read_text()
         self.assertIn('strategy = "fsdp"', resolved)
         self.assertIn("threads_per_rank = 2", resolved)
-        self.assertIn("dist.ranks", self.sherd("train", config, "--ranks", "2", status=2))
+        self.assertIn("dist.ranks", self.sherd("train", config, "--ranks", "0", status=2))
         self.assertIn("run.device", self.sherd("train", config, "--device", "cuda", status=2))
+
+    def test_ranks(self):
+        config = self.config(steps=3)
+        shown = self.sherd("train", config, "--ranks", "2", "--strategy", "fsdp", "--out", "fsdp",
+                           "--set", "dist.sync=every")
+        self.assertIn("2 ranks as threads, fsdp", shown)
+        self.sherd("train", config, "--quiet", "--ranks", "2", "--out", "ddp",
+                   "--set", "dist.sync=every")
+        fsdp, ddp = self.metrics("fsdp"), self.metrics("ddp")
+        self.assertEqual([m["loss"] for m in fsdp], [m["loss"] for m in ddp])
+        self.assertGreater(fsdp[2]["comm_bytes"]["all_gather"], 0)
+        self.assertGreater(ddp[2]["comm_bytes"]["all_reduce"], 0)
+        self.assertIn("dist.replicate", self.sherd(
+            "train", config, "--ranks", "3", "--strategy", "hsdp[replicate=2]", "--out", "x", status=2))
 
     def test_refusals(self):
         config = self.config()

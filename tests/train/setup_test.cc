@@ -51,7 +51,10 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
   const RunConfig c = config({"optim.weight_decay=0.25"});
   const auto optimizer = make_optimizer(c.optim);
   const auto named = parameters(model);
-  const auto slots = make_slots(named, group_parameters(named, c.optim), *optimizer);
+  const auto solo = solo_communicator(runtime);
+  DeviceMesh mesh(*solo);
+  const auto sharded = fully_shard(model, tape, mesh, make_plan(c, named));
+  const auto slots = make_slots(*sharded, group_parameters(named, c.optim), *optimizer);
   CHECK(slots.size() == named.size() - 1);
   for (const Slot& slot : slots) {
     INFO(slot.name);
@@ -62,7 +65,7 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
   }
   // sgd without momentum has no state.
   const RunConfig plain = config({"optim.name=sgd"});
-  CHECK(make_slots(named, group_parameters(named, plain.optim), *make_optimizer(plain.optim))[0]
+  CHECK(make_slots(*sharded, group_parameters(named, plain.optim), *make_optimizer(plain.optim))[0]
             .state.empty());
 }
 

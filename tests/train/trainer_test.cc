@@ -47,7 +47,8 @@ std::vector<Json> metrics(const SmallRun& small, const std::string& name) {
 Json::Object without_times(const Json& line) {
   Json::Object kept;
   for (const auto& [key, value] : line.object())
-    if (key != "step_ms" && key != "tokens_per_s" && key != "sol") kept.emplace_back(key, value);
+    if (key != "step_ms" && key != "tokens_per_s" && key != "sol" && key != "exposed_comm_ms")
+      kept.emplace_back(key, value);
   return kept;
 }
 
@@ -78,6 +79,34 @@ void require_equal_bits(const Trainer& a, const Trainer& b) {
       REQUIRE(bytes_of(x.state[s].tensor) == bytes_of(y.state[s].tensor));
   }
   REQUIRE(a.steps_done() == b.steps_done());
+}
+
+/// A run on thread ranks; rank 0's metrics are in the folder.
+void train_ranks(const SmallRun& small, const std::string& name,
+                 const std::vector<std::string>& more, const std::string& resume = "",
+                 std::int64_t stop_after = 0) {
+  const RunConfig config = small.config(name, more);
+  run_thread_ranks(rank_options(config), [&](Rank& rank) {
+    TrainerOptions options = options_of(small);
+    options.resume = resume;
+    Trainer* running = nullptr;
+    options.should_stop = [&] { return running->steps_done() == stop_after; };
+    Trainer trainer(config, options, rank);
+    running = &trainer;
+    std::ostringstream shown;
+    trainer.run(shown);
+  });
+}
+
+/// What a run learned, which no strategy changes.
+void require_equal_losses(const SmallRun& small, const std::string& a, const std::string& b) {
+  const auto x = metrics(small, a), y = metrics(small, b);
+  REQUIRE(x.size() == y.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (const char* key : {"loss", "grad_norm", "lr", "tokens"}) {
+      INFO("step " << i + 1 << ' ' << key);
+      REQUIRE(x[i].at(key).number() == y[i].at(key).number());
+    }
 }
 
 template <class F>
@@ -321,6 +350,48 @@ TEST_CASE("a resumed run says what is otherwise than before") {
   const auto other = train(small, "other", {"run.steps=6"}, small.out("run"));
   CHECK(other->steps_done() == 6);
   CHECK(metrics(small, "other").front().at("step").integer() == 5);
+}
+
+TEST_CASE("strategies train alike on ranks, and a resumed run goes on as any of them") {
+  const SmallRun small;
+  const auto with = [](std::vector<std::string> more) {
+    for (const char* set : {"run.steps=8", "run.threads_per_rank=1", "dist.sync=every",
+                            "train.accumulate=2", "train.eval_every=4", "model.dropout=0.1"})
+      more.emplace_back(set);
+    return more;
+  };
+  train_ranks(small, "ddp", with({"dist.ranks=2"}));
+  for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp", "fsdp-keep", "hsdp"}) {
+    INFO(strategy);
+    train_ranks(small, strategy, with({"dist.ranks=2", std::string("dist.strategy=") + strategy}));
+    require_equal_losses(small, strategy, "ddp");
+    const auto lines = metrics(small, strategy);
+    CHECK(lines[7].at("val_loss").number() == metrics(small, "ddp")[7].at("val_loss").number());
+  }
+  train_ranks(small, "stopped", with({"dist.ranks=2", "dist.strategy=fsdp"}), "", 3);
+  REQUIRE(metrics(small, "stopped").size() == 3);
+  train_ranks(small, "stopped", with({"dist.ranks=2", "dist.strategy=zero1"}), "latest");
+  require_equal_losses(small, "stopped", "ddp");
+  // Two ranks with two micro-batches are one rank with four, in the order of the tree.
+  train_ranks(small, "tree2",
+              with({"dist.ranks=2", "train.accumulate_order=tree", "dist.strategy=fsdp"}));
+  train(small, "tree1", [&] {
+    auto more = with({"train.accumulate_order=tree"});
+    more.emplace_back("train.accumulate=4");
+    return more;
+  }());
+  require_equal_losses(small, "tree2", "tree1");
+}
+
+TEST_CASE("a rank's error ends all ranks with it") {
+  const SmallRun small;
+  train_ranks(small, "run", {"dist.ranks=2", "run.steps=1"});
+  const std::string error = error_of(
+      [&] {
+        train_ranks(small, "run", {"dist.ranks=2", "run.steps=1"});
+      },
+      ErrorKind::usage);
+  CHECK_THAT(error, Catch::Contains("rank 0") && Catch::Contains("not empty"));
 }
 
 }  // namespace sherd

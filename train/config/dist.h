@@ -33,8 +33,8 @@ struct PrefetchSection {
   std::variant<std::int64_t, std::vector<std::string>> backward = std::int64_t{1};
 
   void fields(auto& v) {
-    v("forward", forward, "units ahead, or a list of units");
-    v("backward", backward, "units ahead, or a list of units");
+    v("forward", forward, "units ahead, or the only units gathered ahead, one at a time");
+    v("backward", backward, "the same in backward");
   }
   bool operator==(const PrefetchSection&) const = default;
 };
@@ -87,8 +87,7 @@ struct DistSection {
 
   void validate() const {
     check_field(ranks >= 1, "ranks", "expected >= 1, got", ranks);
-    check_field(ranks == 1, "ranks", ranks,
-                "ranks are not available in this version; available: 1");
+    check_field(ranks <= 4096, "ranks", "expected at most 4096, got", ranks);
     check_available("engine", engine, {"threads"});
     const std::string row = strategy.substr(0, strategy.find('['));
     bool known = false;
@@ -96,16 +95,11 @@ struct DistSection {
       known |= row == s;
     check_field(known, "strategy",
                 "expected ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, got", strategy);
-    // One rank does the same under every strategy; what would change more than the name is refused.
-    check_available("strategy", strategy,
-                    {"ddp", "zero1", "zero2", "zero3", "fsdp", "fsdp-keep", "hsdp"});
-    check_available("group", group, {"block"});
-    check_absent("reshard_after_forward", "the size of smaller groups",
-                 std::holds_alternative<std::int64_t>(reshard_after_forward));
-    check_absent("prefetch_bytes", "a cap on gathered bytes", prefetch_bytes.has_value());
-    check_absent("resident_below", "keeping small parameters whole", resident_below.has_value());
-    check_absent("link", "a slower link", link.has_value());
-    check_absent("placement", "another placement", !placement.empty());
+    check_field(group != "auto", "group",
+                "auto is not available in this version; available: block, "
+                "parameter, model, bytes(MIN,MAX)");
+    check_field(replicate >= 1, "replicate", "expected >= 1, got", replicate);
+    if (link) link->validate();
     check_field(timeout_s > 0, "timeout_s", "expected > 0, got", timeout_s);
   }
 

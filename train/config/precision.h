@@ -30,7 +30,7 @@ struct PrecisionSection {
   void validate() const {
     check_available("compute", compute, {"f32", "bf16"});
     check_available("master", master, {"f32"});
-    check_available("reduce", reduce, {"f32"});
+    check_available("reduce", reduce, {"f32", "bf16"});
     check_available("moments", moments, {"f32"});
     const auto* word = std::get_if<std::string>(&loss_scale);
     check_available("loss_scale", word != nullptr ? *word : "a fixed scale", {"auto", "none"});

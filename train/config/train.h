@@ -45,7 +45,7 @@ struct TrainSection {
                 "expected 1 to 2147483647, got", accumulate.value_or(0));
     check_field(!global_batch || (*global_batch >= 1 && *global_batch <= INT32_MAX), "global_batch",
                 "expected 1 to 2147483647, got", global_batch.value_or(0));
-    check_available("accumulate_order", accumulate_order, {"sequential"});
+    check_available("accumulate_order", accumulate_order, {"sequential", "tree"});
     check_field(eval_every >= 0, "eval_every", "expected >= 0, got", eval_every);
     check_field(eval_batches >= 1, "eval_batches", "expected >= 1, got", eval_batches);
     check_field(log_every >= 1, "log_every", "expected >= 1, got", log_every);

@@ -1,0 +1,329 @@
+#include "dist/fully_shard.h"
+
+#include <fnmatch.h>
+
+#include <cstring>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "dist/gather.h"
+#include "nn/init.h"
+
+namespace sherd {
+
+namespace {
+
+std::byte* bytes_of(const Tensor& t) {
+  return t.storage()->unguarded_data() + static_cast<size_t>(t.offset()) * size_of(t.dtype());
+}
+
+/// Copies between a whole and the part of it that `rank` has, [outer, n, inner].
+void copy_part(const Cut& cut, int rank, const Tensor& whole, const Tensor& part, bool to_whole) {
+  if (whole.device().is_meta()) return;
+  const auto element = static_cast<int64_t>(size_of(whole.dtype()));
+  const int64_t row = cut.size(rank) * cut.inner * element;
+  for (int64_t o = 0; o < cut.outer && row > 0; ++o) {
+    std::byte* const in_whole =
+        bytes_of(whole) + (o * cut.dim() + cut.begin(rank)) * cut.inner * element;
+    std::byte* const in_part = bytes_of(part) + o * row;
+    if (in_whole == in_part) continue;
+    std::memcpy(to_whole ? in_whole : in_part, to_whole ? in_part : in_whole,
+                static_cast<size_t>(row));
+  }
+}
+
+int cut_dim(const NamedParameter& p, const ShardPlan& plan) {
+  for (const auto& rule : plan.placements) {
+    if (fnmatch(rule.match.c_str(), p.name.c_str(), 0) != 0) continue;
+    check(rule.dim >= 0 && rule.dim < p.parameter.value().dims(),
+          "a placement cuts a dim that the parameter does not have:", p.name,
+          p.parameter.value().shape(), "dim", rule.dim);
+    return rule.dim;
+  }
+  return 0;
+}
+
+UnitParameter unit_parameter(const NamedParameter& p, const ShardPlan& plan,
+                             const Communicator& shard) {
+  UnitParameter u;
+  u.name = p.name;
+  u.parameter = p.parameter;
+  u.row = plan.row;
+  const Shape& shape = p.parameter.value().shape();
+  const auto bytes =
+      p.parameter.value().numel() * static_cast<int64_t>(size_of(p.parameter.value().dtype()));
+  if (u.is_sharded() && bytes <= plan.resident_below) u.row = kZero2;
+  if (shape.empty()) {
+    u.cut = even_cut(1, 1, 1, shard.size());
+    u.part_shape = {u.cut.size(shard.rank())};
+    return u;
+  }
+  const int dim = u.is_sharded() ? cut_dim(p, plan) : 0;
+  int64_t outer = 1;
+  for (int d = 0; d < dim; ++d) outer *= shape[d];
+  u.cut = even_cut(outer, shape[dim], shape.columns(dim + 1), shard.size());
+  u.part_shape = shape;
+  u.part_shape[dim] = u.cut.size(shard.rank());
+  return u;
+}
+
+/// Makes the resting place of a parameter's values, and moves them there if there are any.
+void settle(UnitParameter& p, int rank) {
+  const Tensor& whole = p.parameter.value();
+  Storage& storage = *whole.storage();
+  // The module's own handle is one; the parameter list's copies share it.
+  check(whole.storage().use_count() == 1,
+        "a tensor of a parameter is held elsewhere; build the optimizer after fully_shard, from "
+        "trainable():",
+        p.name);
+  if (!p.is_sharded()) {
+    storage.allocate();
+    const Tensor rows = whole.dims() == 0 ? whole.view({1}) : whole;
+    p.local = p.row.optimizer == Placement::replicate
+                  ? whole
+                  : rows.slice(0, p.cut.begin(rank), p.cut.begin(rank) + p.cut.size(rank));
+    return;
+  }
+  const CategoryScope scope(*whole.runtime(), Category::params);
+  p.local = Tensor::empty(whole.runtime(), p.part_shape, whole.dtype(), p.name);
+  if (storage.resident()) {
+    copy_part(p.cut, rank, whole, p.local, false);
+    storage.release();
+  }
+  storage.recategorize(Category::gathered);
+}
+
+}  // namespace
+
+class ShardedModule::Guard final : public StorageGuard {
+ public:
+  Guard(Schedule& schedule, Unit& unit) : schedule_(schedule), unit_(unit) {}
+  void before_access(const Storage& /*storage*/) override { schedule_.touch(unit_); }
+
+ private:
+  Schedule& schedule_;
+  Unit& unit_;
+};
+
+ShardedModule::ShardedModule(Module& module, Tape& tape, DeviceMesh& mesh, const ShardPlan& plan)
+    : mesh_(mesh), plan_(plan) {
+  Communicator& shard = mesh.shard();
+  const int k = plan.reshard_after_forward;
+  check(k >= 0 && (k <= 1 || shard.size() % k == 0),
+        "reshard_after_forward is true, false or a number that divides the shards:", k, "of",
+        shard.size());
+  const UnitOf unit_of = plan.unit_of ? plan.unit_of : unit_by_block;
+  std::unordered_map<std::string, Unit*> by_name;
+  {
+    const std::vector<NamedParameter> all = sherd::parameters(module);
+    for (const auto& p : all) {
+      std::string name = unit_of(p);
+      bool shared = false;
+      for (const auto& alias : p.aliases) {
+        const std::string other = unit_of({alias, p.parameter, {}});
+        shared = true;
+        if (other != name) name.clear();  // of no one unit: of the root
+      }
+      auto& unit = by_name[name];
+      if (unit == nullptr) {
+        unit = units_.emplace_back(std::make_unique<Unit>()).get();
+        unit->name = name;
+        unit->kept = name.empty();
+      }
+      unit->kept = unit->kept || shared;
+      unit->parameters.push_back(unit_parameter(p, plan, shard));
+    }
+  }
+  if (k > 1 && k < shard.size()) {
+    std::vector<int> members;
+    for (int r = 0; r < k; ++r) members.push_back(shard.rank() / k * k + r);
+    group_ = shard.subgroup(members);
+  }
+  schedule_ = std::make_unique<Schedule>(tape, units_, mesh, group_.get(), plan);
+  for (auto& unit : units_) {
+    const Context in("unit ", unit->label());
+    std::vector<Tensor> resting;
+    guards_.push_back(std::make_unique<Guard>(*schedule_, *unit));
+    for (auto& p : unit->parameters) {
+      settle(p, shard.rank());
+      if (p.is_sharded()) {
+        unit->gathered_bytes += p.parameter.value().numel() *
+                                static_cast<int64_t>(size_of(p.parameter.value().dtype()));
+        resting.push_back(p.local);
+      }
+    }
+    if (!resting.empty()) unit->resting = shard.rest(resting);
+    for (auto& p : unit->parameters) {
+      if (p.is_sharded()) p.parameter.value().storage()->set_guard(guards_.back().get());
+      p.parameter.state().take_gradient = [this, u = unit.get(), &p](Tensor whole) {
+        schedule_->deliver(*u, p, std::move(whole));
+      };
+      if (!p.trainable()) continue;
+      trainable_units_.push_back(&p);
+      trainable_.push_back({p.name, p.parameter.value().shape(), p.local, {}, {}});
+    }
+  }
+  for (const auto* names : {&plan.prefetch.forward_units, &plan.prefetch.backward_units})
+    for (const auto& name : *names) {
+      bool known = false;
+      std::string all;
+      for (const auto& unit : units_) {
+        known = known || unit->label() == name;
+        all += (all.empty() ? "" : ", ") + unit->label();
+      }
+      check(known, "dist.prefetch names a unit that there is not:", name + "; units are", all);
+    }
+  schedule_->plan_order();
+  mesh.world().barrier({"fully_shard"});
+}
+
+ShardedModule::~ShardedModule() {
+  for (auto& unit : units_)
+    for (auto& p : unit->parameters) {
+      p.parameter.value().storage()->set_guard(nullptr);
+      p.parameter.state().take_gradient = nullptr;
+    }
+}
+
+std::unique_ptr<ShardedModule> fully_shard(Module& module, Tape& tape, DeviceMesh& mesh,
+                                           const ShardPlan& plan) {
+  name_parameters(module);
+  return std::unique_ptr<ShardedModule>(new ShardedModule(module, tape, mesh, plan));
+}
+
+void ShardedModule::init(uint64_t seed) {
+  const int rank = mesh_.shard().rank();
+  for (auto& unit : units_)
+    for (auto& p : unit->parameters) {
+      const RandomKey key = initial_key(seed, p.name);
+      if (!p.is_sharded()) {
+        fill_initial(p.parameter.value(), p.parameter.init(), key);
+      } else if (p.cut.outer == 1) {
+        fill_initial(p.local, p.parameter.init(), key, p.cut.begin(rank));
+      } else {
+        const Tensor whole =
+            Tensor::empty(p.local.runtime(), p.parameter.value().shape(), p.local.dtype(), p.name);
+        fill_initial(whole, p.parameter.init(), key);
+        copy_part(p.cut, rank, whole, p.local, false);
+      }
+    }
+  after_values_changed();
+}
+
+void ShardedModule::set_sync(bool on) { schedule_->set_sync(on); }
+void ShardedModule::set_traffic(Traffic traffic) { schedule_->set_traffic(traffic); }
+
+void ShardedModule::finish_gradients() {
+  schedule_->finish_gradients();
+  const Communicator& world = mesh_.world();
+  for (size_t i = 0; i < trainable_.size(); ++i) {
+    UnitParameter& p = *trainable_units_[i];
+    LocalParameter& local = trainable_[i];
+    local.grad = p.grad;
+    local.norm_grad = p.grad;
+    if (!p.grad) continue;
+    if (p.row.optimizer == Placement::replicate) {
+      const Tensor rows = p.grad.dims() == 0 ? p.grad.view({1}) : p.grad;
+      const Cut cut = even_cut(1, rows.size(0), 1, world.size());
+      local.norm_grad = rows.slice(0, cut.begin(world.rank()), cut.begin(world.rank() + 1));
+    } else if (mesh_.replicate() != nullptr && mesh_.replicate()->rank() != 0) {
+      local.norm_grad = {};
+    }
+  }
+}
+
+void ShardedModule::finish_step() {
+  std::vector<CutTensor> items;
+  for (auto& unit : units_)
+    for (auto& p : unit->parameters) {
+      p.grad = {};
+      if (!p.is_sharded() && p.row.optimizer == Placement::shard && p.trainable())
+        items.push_back({p.local, p.parameter.value(), p.cut});
+    }
+  for (auto& local : trainable_) local.grad = local.norm_grad = {};
+  if (!items.empty())
+    mesh_.shard().all_gather(std::move(items), {"parameters", Traffic::all_gather}).event().wait();
+  after_values_changed();
+}
+
+void ShardedModule::after_values_changed() {
+  for (auto& unit : units_)
+    for (auto& p : unit->parameters) p.parameter.value().storage()->bump_version();
+  mesh_.world().barrier({"after the step"});
+}
+
+void ShardedModule::unshard() {
+  for (auto& unit : units_) schedule_->hold(*unit);
+}
+
+void ShardedModule::reshard() {
+  for (auto& unit : units_) schedule_->release_hold(*unit);
+  schedule_->release_all();
+}
+
+UnitParameter& ShardedModule::find(const std::string& name) const {
+  for (const auto& unit : units_)
+    for (auto& p : unit->parameters)
+      if (p.name == name) return p;
+  fail("the module has no parameter of this name:", name);
+}
+
+const Tensor& ShardedModule::local_value(const std::string& name) const { return find(name).local; }
+
+Tensor ShardedModule::gather_whole(const std::string& name, const Tensor& local) {
+  const UnitParameter& p = find(name);
+  if (p.row.optimizer == Placement::replicate) return local;
+  const CategoryScope scope(*local.runtime(), Category::gathered);
+  const Tensor whole =
+      Tensor::empty(local.runtime(), p.parameter.value().shape(), local.dtype(), name);
+  mesh_.shard().all_gather({{local, whole, p.cut}}, {name, Traffic::checkpoint}).event().wait();
+  return whole;
+}
+
+Tensor ShardedModule::gather_value(const std::string& name) {
+  const UnitParameter& p = find(name);
+  return p.is_sharded() ? gather_whole(name, p.local) : p.parameter.value();
+}
+
+void ShardedModule::take_part(const std::string& name, const Tensor& whole,
+                              const Tensor& local) const {
+  const UnitParameter& p = find(name);
+  if (p.row.optimizer == Placement::replicate)
+    local.copy_from(whole);
+  else
+    copy_part(p.cut, mesh_.shard().rank(), whole, local, false);
+}
+
+void ShardedModule::set_value(const std::string& name, const Tensor& whole) {
+  UnitParameter& p = find(name);
+  check(whole.shape() == p.parameter.value().shape() && whole.dtype() == p.local.dtype(),
+        "a value is not like its parameter:", name, describe(whole), "for", p.local.dtype(),
+        p.parameter.value().shape());
+  if (p.is_sharded())
+    copy_part(p.cut, mesh_.shard().rank(), whole.contiguous(), p.local, false);
+  else
+    p.parameter.value().copy_from(whole);
+  p.parameter.value().storage()->bump_version();
+}
+
+TrafficBytes ShardedModule::received() const {
+  TrafficBytes sum = mesh_.world().received();
+  const Communicator* const shard = &mesh_.shard() != &mesh_.world() ? &mesh_.shard() : nullptr;
+  for (const Communicator* comm : {shard, static_cast<const Communicator*>(mesh_.replicate()),
+                                   static_cast<const Communicator*>(group_.get())}) {
+    if (comm == nullptr) continue;
+    const TrafficBytes more = comm->received();
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
+  }
+  return sum;
+}
+
+std::function<void(std::span<int64_t>)> ShardedModule::norm_sum() const {
+  return [this](std::span<int64_t> words) { sum_words(mesh_.world(), words, {"gradient norm"}); };
+}
+
+std::function<void(std::span<int64_t>)> ShardedModule::norm_max() const {
+  return [this](std::span<int64_t> words) { max_words(mesh_.world(), words, {"gradient norm"}); };
+}
+
+}  // namespace sherd

@@ -1,0 +1,279 @@
+// A model trained on thread ranks under a plan, and the same by a plain loop without //dist: what
+// the tests of equality compare. Without a model of their own they train a small GPT.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dist/comm/thread_ranks.h"
+#include "dist/fully_shard.h"
+#include "dist/tree_fold.h"
+#include "nn/init.h"
+#include "nn/models/gpt2.h"
+#include "optim/adamw.h"
+#include "optim/grad_clip.h"
+
+namespace sherd::test {
+
+struct SmallTraining {
+  int ranks = 2;
+  int accumulate = 1;
+  int steps = 3;
+  int batch = 2;  ///< of a micro-batch
+  double dropout = 0;
+  double clip = 0.5;
+  NormKind norm = NormKind::two;
+  Recompute recompute = Recompute::none;
+  DType dtype = DType::f32;
+  bool deferred = true;
+  std::string freeze = {};
+  int eval_every = 0;  ///< forward passes without backward between steps
+  std::optional<Link> link = std::nullopt;
+  /// Micro-batches of each step; empty: `accumulate` of them. Only the loop knows.
+  std::function<int(int step)> micro_batches = {};
+
+  int micro_batches_of(int step) const { return micro_batches ? micro_batches(step) : accumulate; }
+};
+
+/// Which micro-batch a loss is of: number g of a step, the k-th of its rank.
+struct MicroBatch {
+  int step = 0;
+  int64_t g = 0;
+  int k = 0;
+  int rank = 0;
+};
+
+/// What is trained.
+template <class Model>
+struct Job {
+  std::function<Model(Tape&)> make;
+  std::function<LossResult(const Model&, const MicroBatch&)> loss;
+  /// Before each step, on each rank; may be empty.
+  std::function<void(Model&, ShardedModule&, int step)> before_step = {};
+};
+
+/// What a run leaves, equal bit for bit for equal runs.
+struct Trace {
+  std::vector<double> losses, norms;
+  std::map<std::string, std::vector<float>> values;  ///< "name", "name/m", "name/v"
+  // --- not compared
+  TrafficBytes bytes{};                    ///< sum over ranks
+  int64_t resident = 0;                    ///< bytes of rank 0 between steps
+  CategoryBytes live{};                    ///< the same by category
+  int64_t peak = 0;                        ///< of rank 0 in the last step
+  std::vector<ScheduleCounters> counters;  ///< of rank 0, of each step
+  double exposed_s = 0;                    ///< their sum, without the first step's
+
+  bool same_results(const Trace& other) const {
+    const auto same = [](const auto& a, const auto& b) {
+      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+    };
+    if (!same(losses, other.losses) || !same(norms, other.norms) ||
+        values.size() != other.values.size())
+      return false;
+    for (const auto& [name, value] : values)
+      if (!other.values.contains(name) || !same(value, other.values.at(name))) return false;
+    return true;
+  }
+};
+
+inline Gpt2Config small_gpt(const SmallTraining& t) {
+  return {.layers = 3,
+          .heads = 2,
+          .channels = 16,
+          .vocab = 50,
+          .context = 8,
+          .dropout = t.dropout,
+          .recompute = t.recompute,
+          .dtype = t.dtype};
+}
+
+/// Tokens of micro-batch g of a step: T + 1 a row.
+inline Tensor small_tokens(const RuntimePtr& runtime, const SmallTraining& t, int step, int64_t g) {
+  std::vector<int32_t> rows;
+  uint64_t x = static_cast<uint64_t>(step * 1000 + g + 1);
+  for (int64_t i = 0; i < t.batch * 9; ++i) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    rows.push_back(static_cast<int32_t>((x >> 33) % 50));
+  }
+  return Tensor::from<int32_t>(runtime, {t.batch, 9}, rows);
+}
+
+inline LossResult small_loss(const Gpt2& model, const SmallTraining& t, int step, int64_t g) {
+  const Tensor all = small_tokens(model.wte.weight.runtime(), t, step, g);
+  const RandomKey key =
+      RandomKey{7, 0}.derive(static_cast<uint64_t>(step)).derive(static_cast<uint64_t>(g));
+  return model.loss(all.slice(1, 0, 8).contiguous(), all.slice(1, 1, 9).contiguous(),
+                    {.training = true, .key = key});
+}
+
+/// The small GPT as a job.
+inline Job<Gpt2> small_job(const SmallTraining& t) {
+  return {.make = [t](Tape& tape) { return Gpt2(tape, small_gpt(t)); },
+          .loss = [t](const Gpt2& model,
+                      const MicroBatch& b) { return small_loss(model, t, b.step, b.g); }};
+}
+
+inline Slot small_slot(const std::string& name, const Tensor& value, const Shape& whole) {
+  return {.name = name, .value = value, .weight_decay = whole.size() > 1 ? 0.1 : 0};
+}
+
+/// 1 / tokens; where there are none, gradients are zeros and stay so.
+inline double per_token(int64_t tokens) {
+  return tokens > 0 ? 1.0 / static_cast<double>(tokens) : 1.0;
+}
+
+template <class Model>
+Trace train_sharded(const SmallTraining& t, const ShardPlan& plan, const Job<Model>& job) {
+  Trace trace;
+  run_thread_ranks({.ranks = t.ranks, .timeout_s = 60, .link = t.link}, [&](Rank& rank) {
+    Tape tape(rank.runtime);
+    Model model = [&] {
+      if (!t.deferred) return job.make(tape);
+      const DeferParameters defer(*rank.runtime);
+      return job.make(tape);
+    }();
+    if (!t.freeze.empty()) freeze(model, t.freeze);
+    if (!t.deferred) init_parameters(model, 1);
+    DeviceMesh mesh(rank.comm, plan.replicas);
+    const auto sharded = fully_shard(model, tape, mesh, plan);
+    if (t.deferred) sharded->init(1);
+    AdamW optimizer;
+    std::vector<Slot> slots;
+    for (const auto& p : sharded->trainable())
+      slots.push_back(small_slot(p.name, p.value, p.shape));
+    for (auto& slot : slots) optimizer.prepare(slot);
+    std::vector<double> losses, norms;
+    std::vector<ScheduleCounters> counters;
+    for (int step = 0; step < t.steps; ++step) {
+      const CategoryScope scope(*rank.runtime, Category::activations);
+      rank.runtime->allocator().reset_peak();
+      if (job.before_step) job.before_step(model, *sharded, step);
+      if (t.eval_every > 0 && step % t.eval_every == 0) {
+        const NoGrad no_grad(tape);
+        sharded->set_traffic(Traffic::eval);
+        for (int i = 0; i < 3; ++i) job.loss(model, {100 + step, i, i, rank.rank});
+        sharded->reshard();
+        sharded->set_traffic(Traffic::all_gather);
+      }
+      const int A = t.micro_batches_of(step);
+      std::vector<double> mine, all;
+      int64_t tokens = 0;
+      for (int k = 0; k < A; ++k) {
+        sharded->set_sync(plan.sync == Sync::every || k + 1 == A);
+        const LossResult loss = job.loss(model, {step, k * t.ranks + rank.rank, k, rank.rank});
+        mine.push_back(loss.loss.value().item());
+        tokens += loss.tokens;
+        tape.backward(loss.loss);
+      }
+      sharded->finish_gradients();
+      all.resize(mine.size() * static_cast<size_t>(rank.size));
+      rank.comm.exchange(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                         {"loss"});
+      std::vector<double> by_g;
+      for (int k = 0; k < A; ++k)
+        for (int r = 0; r < rank.size; ++r) by_g.push_back(all[static_cast<size_t>(r * A + k)]);
+      sum_words(rank.comm, std::span(&tokens, 1), {"tokens"});
+      const double scale = per_token(tokens);
+      std::vector<Slot> norm_slots = slots;
+      for (size_t i = 0; i < slots.size(); ++i) {
+        slots[i].grad = sharded->trainable()[i].grad;
+        norm_slots[i].grad = sharded->trainable()[i].norm_grad;
+      }
+      const GradNorm norm =
+          grad_norm(norm_slots, scale, t.norm, {sharded->norm_sum(), sharded->norm_max()});
+      norm_slots.clear();
+      std::vector<double> norms_of_all(static_cast<size_t>(rank.size));
+      rank.comm.exchange(std::as_bytes(std::span(&norm.norm, 1)),
+                         std::as_writable_bytes(std::span(norms_of_all)), {"norm"});
+      for (const double other : norms_of_all)
+        check(other == norm.norm, "ranks have different norms:", other, norm.norm);
+      optimizer.step(slots, 1e-2, scale * clip_factor(norm.norm, t.clip));
+      for (auto& slot : slots) slot.grad = {};
+      sharded->finish_step();
+      losses.push_back(tree_fold(by_g) * scale);
+      norms.push_back(norm.norm);
+      counters.push_back(sharded->take_counters());
+    }
+    const int64_t resident = rank.runtime->allocator().live_bytes();
+    const CategoryBytes live = rank.runtime->allocator().live_by_category();
+    const int64_t peak = rank.runtime->allocator().peak().bytes;
+    std::vector<int64_t> bytes;
+    for (const int64_t b : sharded->received()) bytes.push_back(b);
+    sum_words(rank.comm, bytes, {"bytes"});
+    std::map<std::string, std::vector<float>> values;
+    for (const auto& slot : slots) {
+      values[slot.name] = sharded->gather_whole(slot.name, slot.value).template to_vector<float>();
+      for (const auto& s : slot.state)
+        values[slot.name + '/' + s.name] =
+            sharded->gather_whole(slot.name, s.tensor).template to_vector<float>();
+    }
+    if (rank.rank != 0) return;
+    trace.losses = losses;
+    trace.norms = norms;
+    trace.values = std::move(values);
+    std::copy(bytes.begin(), bytes.end(), trace.bytes.begin());
+    trace.resident = resident;
+    trace.live = live;
+    trace.peak = peak;
+    for (size_t i = 1; i < counters.size(); ++i) trace.exposed_s += counters[i].exposed_s;
+    trace.counters = std::move(counters);
+  });
+  return trace;
+}
+
+inline Trace train_sharded(const SmallTraining& t, const ShardPlan& plan) {
+  return train_sharded(t, plan, small_job(t));
+}
+
+/// One rank, no sharding: a plain loop over the micro-batches of all ranks.
+template <class Model>
+Trace train_plain(const SmallTraining& t, const Job<Model>& job) {
+  Trace trace;
+  const RuntimePtr runtime = Runtime::create({});
+  Tape tape(runtime);
+  Model model = job.make(tape);
+  name_parameters(model);
+  if (!t.freeze.empty()) freeze(model, t.freeze);
+  init_parameters(model, 1);
+  AdamW optimizer;
+  std::vector<Slot> slots;
+  std::vector<Parameter> trained;
+  for (const auto& p : parameters(model)) {
+    if (p.parameter.frozen()) continue;
+    trained.push_back(p.parameter);
+    slots.push_back(small_slot(p.name, p.parameter.value(), p.parameter.shape()));
+    optimizer.prepare(slots.back());
+  }
+  for (int step = 0; step < t.steps; ++step) {
+    double sum = 0;
+    int64_t tokens = 0;
+    for (int64_t g = 0; g < t.micro_batches_of(step) * t.ranks; ++g) {
+      const auto rank = static_cast<int>(g % t.ranks);
+      const LossResult loss = job.loss(model, {step, g, static_cast<int>(g / t.ranks), rank});
+      sum += loss.loss.value().item();
+      tokens += loss.tokens;
+      tape.backward(loss.loss);
+    }
+    const double scale = per_token(tokens);
+    for (size_t i = 0; i < slots.size(); ++i) slots[i].grad = trained[i].grad();
+    const GradNorm norm = grad_norm(slots, scale, t.norm);
+    optimizer.step(slots, 1e-2, scale * clip_factor(norm.norm, t.clip));
+    for (size_t i = 0; i < slots.size(); ++i) trained[i].set_grad(slots[i].grad = {});
+    trace.losses.push_back(sum * scale);
+    trace.norms.push_back(norm.norm);
+  }
+  for (const auto& slot : slots) {
+    trace.values[slot.name] = slot.value.template to_vector<float>();
+    for (const auto& s : slot.state)
+      trace.values[slot.name + '/' + s.name] = s.tensor.template to_vector<float>();
+  }
+  return trace;
+}
+
+}  // namespace sherd::test
