@@ -78,6 +78,10 @@ class ShardedModule {
   /// What this rank received since the start, over the world and the groups of this module.
   TrafficBytes received() const;
   ScheduleCounters take_counters() { return schedule_->take_counters(); }
+  /// `narrate` is told, in words, what happens to units from now on; empty: nobody.
+  void set_narrator(std::function<void(const std::string&)> narrate) {
+    schedule_->set_narrator(std::move(narrate));
+  }
 
  private:
   friend std::unique_ptr<ShardedModule> fully_shard(Module&, Tape&, DeviceMesh&, const ShardPlan&);

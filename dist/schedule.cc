@@ -68,6 +68,7 @@ void Schedule::touch(Unit& unit) {
   prefetch();
   ensure(unit);
   unit.prefetched = false;
+  if (narrate_) say(unit, backward ? "is used in backward" : "is used in forward");
 }
 
 void Schedule::begin_pass() {
@@ -123,6 +124,7 @@ void Schedule::leave(Unit& unit) {
     release_to_group(unit, *group_);
   else
     release(unit);
+  if (narrate_) say(unit, "is released");
 }
 
 void Schedule::start_gather(Unit& unit, bool ahead) {
@@ -131,6 +133,7 @@ void Schedule::start_gather(Unit& unit, bool ahead) {
     gather_group_start(unit, *group_);
   else
     gather_start(unit, mesh_.shard(), traffic_);
+  if (narrate_) say(unit, (ahead ? "gathers ahead: " : "gathers: ") + rows_text(unit));
   unit.prefetched = ahead;
   ++counters_.gathers;
   counters_.prefetched += ahead ? 1 : 0;
@@ -208,6 +211,7 @@ void Schedule::start_reduction(Unit& unit) {
   finish_reduction();
   const Context in("unit ", unit.label());
   reduction_ = reduce_start(unit, mesh_, plan_.reduce);
+  if (narrate_) say(unit, "is reduced: its gradients become sums over the ranks");
 }
 
 void Schedule::finish_reduction() {
@@ -255,6 +259,24 @@ void Schedule::release_hold(Unit& unit) {
   std::erase(held_, &unit);
   if (unit.state == Unit::State::released || &unit == current_) return;
   release(unit);
+}
+
+std::string Schedule::rows_text(const Unit& unit) const {
+  std::string text;
+  for (const auto& p : unit.parameters) {
+    if (!p.is_sharded()) continue;
+    text += (text.empty() ? "" : "; ") + p.name + ' ';
+    for (int r = 0; r < mesh_.shards(); ++r) {
+      if (p.cut.size(r) == 0) continue;
+      text += detail::concat(p.cut.begin(r) == 0 ? "" : ", ", p.cut.begin(r), "-",
+                             p.cut.begin(r) + p.cut.size(r) - 1, " from rank ", r);
+    }
+  }
+  return text;
+}
+
+void Schedule::say(const Unit& unit, const std::string& what) const {
+  narrate_(detail::concat("rank ", mesh_.world().rank(), ": ", unit.label(), ' ', what));
 }
 
 ScheduleCounters Schedule::take_counters() { return std::exchange(counters_, {}); }

@@ -7,7 +7,7 @@
 // unit whose gradients are being made; nothing here changes a result.
 #pragma once
 
-#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +57,10 @@ class Schedule {
   void set_traffic(Traffic traffic) { traffic_ = traffic; }
 
   ScheduleCounters take_counters();
+  /// Is told what is done, in words: "rank 2 gathers blocks.3: …". Empty: nobody.
+  void set_narrator(std::function<void(const std::string&)> narrate) {
+    narrate_ = std::move(narrate);
+  }
 
  private:
   void begin_pass();
@@ -71,6 +75,9 @@ class Schedule {
   void finish_reduction();
   template <class Body>
   void waiting(const Body& body);
+  /// Whose rows of the unit come from where.
+  std::string rows_text(const Unit& unit) const;
+  void say(const Unit& unit, const std::string& what) const;
 
   Tape& tape_;
   std::vector<std::unique_ptr<Unit>>& units_;
@@ -95,6 +102,7 @@ class Schedule {
   std::optional<UnitReduction> reduction_;
   std::vector<int64_t> passes_;  // reductions of each unit in this step
   ScheduleCounters counters_;
+  std::function<void(const std::string&)> narrate_;
 };
 
 }  // namespace sherd

@@ -111,6 +111,39 @@ ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& 
   return plan;
 }
 
+std::vector<std::string> without_effect(const RunConfig& config) {
+  const DistSection& d = config.dist;
+  const DistSection defaults;
+  const ShardPlan plan = parse_strategy(d.strategy, static_cast<int>(d.ranks));
+  const bool shards_parameters = plan.row.parameters == Placement::shard;
+  std::vector<std::string> lines;
+  const auto note = [&](bool is_set, const std::string& key, const std::string& why) {
+    if (is_set) lines.push_back("dist." + key + " has no effect: " + why);
+  };
+  if (d.ranks == 1) {
+    note(plan.row != kDdp, "strategy", "there is one rank");
+    note(d.link.has_value(), "link", "there is one rank");
+    note(d.sync != "auto", "sync", "there is one rank");
+    return lines;
+  }
+  const std::string whole = d.strategy + " does not shard parameters";
+  if (!shards_parameters) {
+    note(d.prefetch != defaults.prefetch, "prefetch", whole);
+    note(d.prefetch_bytes.has_value(), "prefetch_bytes", whole);
+    note(d.reshard_after_forward != defaults.reshard_after_forward, "reshard_after_forward", whole);
+    note(d.resident_below.has_value(), "resident_below", whole);
+    note(!d.placement.empty(), "placement", whole);
+  } else {
+    note(d.group == "model" && d.prefetch != defaults.prefetch, "prefetch",
+         "the whole model is one unit");
+  }
+  note(d.replicate != defaults.replicate && !d.strategy.starts_with("hsdp"), "replicate",
+       d.strategy + " has one replica");
+  note(d.sync != "auto" && config.train.num_accumulate(d.ranks) == 1, "sync",
+       "a step has one micro-batch");
+  return lines;
+}
+
 LrSchedule make_schedule(const RunConfig& config) {
   return {.shape = parse_lr_shape(config.optim.schedule),
           .lr = config.optim.lr,

@@ -30,6 +30,9 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim);
 /// [dist] with [precision]'s reduce dtype and [train]'s order; `all` are the model's parameters.
 ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& all);
 
+/// What [dist] sets and has no effect in this run, a line each.
+std::vector<std::string> without_effect(const RunConfig& config);
+
 LrSchedule make_schedule(const RunConfig& config);
 
 /// The groups of a model's trainable parameters.

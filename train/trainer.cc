@@ -86,6 +86,7 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
   state_.tokenizer = data_.tokenizer ? data_.tokenizer->json() : "";
   state_.isa = name_of(runtime_->isa());
   if (resumed()) resume(saved);
+  for (auto& line : without_effect(config_)) warnings_.push_back(std::move(line));
   if (first_rank()) {
     gemm_rate_ = measure_gemm_rate(runtime_, model_.config.dtype) * comm_.size();
     write_file(folder_->config_path(), state_.config);

@@ -69,6 +69,18 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
             .state.empty());
 }
 
+TEST_CASE("settings of [dist] without an effect are named") {
+  CHECK(without_effect(config()).empty());
+  CHECK(without_effect(config({"dist.ranks=4", "dist.strategy=fsdp", "dist.prefetch=2"})).empty());
+  CHECK(without_effect(config({"dist.strategy=fsdp"})) ==
+        std::vector<std::string>{"dist.strategy has no effect: there is one rank"});
+  const auto lines =
+      without_effect(config({"dist.ranks=4", "dist.strategy=zero2", "dist.prefetch=2",
+                             "dist.replicate=4", "dist.sync=every"}));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == "dist.prefetch has no effect: zero2 does not shard parameters");
+}
+
 TEST_CASE("changed keys are named with both values") {
   const std::string before = write_toml(config());
   CHECK(changed_keys(before, before).empty());
