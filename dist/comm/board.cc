@@ -182,8 +182,7 @@ std::string BoardUser::trouble(double waited_s, const char* until) const {
                             text_of(said_by(rank_)), " for it ", until);
   }
   for (int r = 0; r < board_->ranks(); ++r) {
-    const bool ended = options_.world->slot(world_rank(r)).ended.load() != 0;
-    if (ended && !here(r))
+    if (options_.world->ended(world_rank(r)) && !here(r))
       return detail::concat("rank ", world_rank(r), " has ended, and rank ", world_rank(rank_),
                             " waits in ", text_of(said_by(rank_)), " for it ", until);
   }

@@ -47,6 +47,7 @@ class Board {
 
   /// `rank` makes no more calls: who waits for it need not wait longer.
   void set_ended(int rank);
+  bool ended(int rank) { return slot(rank).ended.load() != 0; }
 
  private:
   friend class BoardUser;

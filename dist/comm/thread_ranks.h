@@ -7,6 +7,7 @@
 
 #include "dist/comm/communicator.h"
 #include "dist/comm/local_comm.h"
+#include "dist/comm/rank.h"
 #include "tensor/runtime.h"
 
 namespace sherd {
@@ -18,14 +19,6 @@ struct ThreadRanksOptions {
   int64_t memory_limit = 0;  ///< bytes a rank; 0: none
   double timeout_s = 300;
   std::optional<Link> link = std::nullopt;
-};
-
-/// What a rank's body gets; it lives as long as the body runs.
-struct Rank {
-  int rank = 0;
-  int size = 1;
-  RuntimePtr runtime;
-  Communicator& comm;
 };
 
 /// Runs `body` on `ranks` threads, each with a runtime and the group of all, and waits for them.
