@@ -155,7 +155,12 @@ ShardedModule::ShardedModule(Module& module, Tape& tape, DeviceMesh& mesh, const
     if (!resting.empty()) unit->resting = shard.rest(resting);
     for (auto& p : unit->parameters) {
       if (p.is_sharded()) p.parameter.value().storage()->set_guard(guards_.back().get());
-      p.parameter.state().take_gradient = [this, u = unit.get(), &p](Tensor whole) {
+      p.parameter.state().take_gradient = [this, u = unit.get(), &p,
+                                           frozen = !p.trainable()](Tensor whole) {
+        check(!frozen,
+              "a parameter was frozen when fully_shard was called, so nothing updates it; unfreeze "
+              "it before:",
+              p.name);
         schedule_->deliver(*u, p, std::move(whole));
       };
       if (!p.trainable()) continue;
@@ -316,6 +321,19 @@ TrafficBytes ShardedModule::received() const {
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
   }
   return sum;
+}
+
+TrafficBytes ShardedModule::received() const {
+  TrafficBytes total = mesh_.world().received();
+  const auto add = [&](const Communicator* group) {
+    if (group == nullptr || group == &mesh_.world()) return;
+    const TrafficBytes more = group->received();
+    for (size_t i = 0; i < total.size(); ++i) total[i] += more[i];
+  };
+  add(&mesh_.shard());
+  add(mesh_.replicate());
+  add(group_.get());
+  return total;
 }
 
 std::function<void(std::span<int64_t>)> ShardedModule::norm_sum() const {

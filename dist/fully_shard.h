@@ -72,6 +72,8 @@ class ShardedModule {
   std::function<void(std::span<int64_t>)> norm_sum() const;
   std::function<void(std::span<int64_t>)> norm_max() const;
 
+  /// Payload that this rank received since the start, in all of the mesh's groups.
+  TrafficBytes received() const;
   const std::vector<std::unique_ptr<Unit>>& units() const { return units_; }
   DeviceMesh& mesh() const { return mesh_; }
   const ShardPlan& plan() const { return plan_; }

@@ -233,7 +233,7 @@ bool Trainer::agree_to_stop() {
 
 void Trainer::add_counters(StepMetrics& m) {
   // Of all ranks: the largest peak, the mean of bytes received.
-  const TrafficBytes now = comm_.received();
+  const TrafficBytes now = sharded_->received();
   std::array<std::int64_t, kTraffics> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = now[i] - received_[i];
   received_ = now;
