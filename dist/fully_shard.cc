@@ -312,18 +312,6 @@ void ShardedModule::set_value(const std::string& name, const Tensor& whole) {
 }
 
 TrafficBytes ShardedModule::received() const {
-  TrafficBytes sum = mesh_.world().received();
-  const Communicator* const shard = &mesh_.shard() != &mesh_.world() ? &mesh_.shard() : nullptr;
-  for (const Communicator* comm : {shard, static_cast<const Communicator*>(mesh_.replicate()),
-                                   static_cast<const Communicator*>(group_.get())}) {
-    if (comm == nullptr) continue;
-    const TrafficBytes more = comm->received();
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
-  }
-  return sum;
-}
-
-TrafficBytes ShardedModule::received() const {
   TrafficBytes total = mesh_.world().received();
   const auto add = [&](const Communicator* group) {
     if (group == nullptr || group == &mesh_.world()) return;

@@ -77,8 +77,6 @@ class ShardedModule {
   const std::vector<std::unique_ptr<Unit>>& units() const { return units_; }
   DeviceMesh& mesh() const { return mesh_; }
   const ShardPlan& plan() const { return plan_; }
-  /// What this rank received since the start, over the world and the groups of this module.
-  TrafficBytes received() const;
   ScheduleCounters take_counters() { return schedule_->take_counters(); }
   /// `narrate` is told, in words, what happens to units from now on; empty: nobody.
   void set_narrator(std::function<void(const std::string&)> narrate) {
