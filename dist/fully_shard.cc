@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <cstring>
+#include <exception>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -183,6 +184,14 @@ ShardedModule::ShardedModule(Module& module, Tape& tape, DeviceMesh& mesh, const
 }
 
 ShardedModule::~ShardedModule() {
+  // The others may still read this rank's parts. After an error nobody is waited for.
+  if (std::uncaught_exceptions() == 0) {
+    try {
+      mesh_.world().barrier({"the sharded module's end"});
+    } catch (const std::exception&) {
+      // Another rank failed: whoever calls next, or ends, is told.
+    }
+  }
   for (auto& unit : units_)
     for (auto& p : unit->parameters) {
       p.parameter.value().storage()->set_guard(nullptr);

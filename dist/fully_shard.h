@@ -29,6 +29,7 @@ struct LocalParameter {
 /// The module, its tape and the mesh outlive it.
 class ShardedModule {
  public:
+  /// Blocks until all ranks are here, which may still read this rank's parts.
   ~ShardedModule();
   ShardedModule(const ShardedModule&) = delete;
   ShardedModule& operator=(const ShardedModule&) = delete;

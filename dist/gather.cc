@@ -46,9 +46,13 @@ void gather_wait(Unit& unit) {
   const Context in("unit ", unit.label());
   unit.gathering.event().wait();
   unit.gathering = {};
+  forget_group(unit);
+  unit.state = Unit::State::gathered;
+}
+
+void forget_group(Unit& unit) {
   for (auto& p : unit.parameters) p.group_local = {};
   unit.in_group = false;
-  unit.state = Unit::State::gathered;
 }
 
 void release(Unit& unit) {

@@ -16,5 +16,7 @@ void gather_wait(Unit& unit);
 void release(Unit& unit);
 /// Keeps this rank's part of a group of ranks, then gives the rest back.
 void release_to_group(Unit& unit, Communicator& group);
+/// Drops that part.
+void forget_group(Unit& unit);
 
 }  // namespace sherd

@@ -240,10 +240,13 @@ void Schedule::release_all() {
   current_ = nullptr;
   leaving_.clear();
   position_ = -1;
+  in_pass_ = false;
   for (const auto& unit : units_) {
-    if (unit->state == Unit::State::released || contains(held_, unit.get())) continue;
-    counters_.unused += unit->prefetched ? 1 : 0;
-    waiting([&] { release(*unit); });
+    if (unit->state != Unit::State::released && !contains(held_, unit.get())) {
+      counters_.unused += unit->prefetched ? 1 : 0;
+      waiting([&] { release(*unit); });
+    }
+    forget_group(*unit);  // backward may not have read all that forward left
   }
 }
 

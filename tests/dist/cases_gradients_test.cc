@@ -1,5 +1,7 @@
 // What users of other frameworks reported of gradients, norms and weights of losses.
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "autograd/ops/linear_cross_entropy.h"
 #include "nn/embedding.h"
@@ -19,7 +21,7 @@ using test::Trace;
 using test::train_plain;
 using test::train_sharded;
 
-constexpr const char* kStrategies[] = {"ddp", "zero1", "zero2", "zero3[resident_below=100]",
+constexpr const char* kStrategies[] = {"ddp",  "zero1",     "zero2", "zero3[resident_below=100]",
                                        "fsdp", "fsdp-keep", "hsdp"};
 
 /// Every strategy gives the bits of the first, and that one what a plain loop gives.
@@ -113,10 +115,11 @@ Tensor tokens_of(const RuntimePtr& runtime, const MicroBatch& b, int64_t n, int6
 
 Job<TiedModel> tied_job() {
   return {.make = [](Tape& tape) { return TiedModel(tape); },
-          .loss = [](const TiedModel& model, const MicroBatch& b) {
-            const RuntimePtr& runtime = model.table.weight.runtime();
-            return model.loss(tokens_of(runtime, b, 5, 11, 0), tokens_of(runtime, b, 5, 11, 1));
-          }};
+          .loss =
+              [](const TiedModel& model, const MicroBatch& b) {
+                const RuntimePtr& runtime = model.table.weight.runtime();
+                return model.loss(tokens_of(runtime, b, 5, 11, 0), tokens_of(runtime, b, 5, 11, 1));
+              }};
 }
 
 TEST_CASE("case 3: accumulation with a tied and with unused layers is alike in all strategies") {
@@ -143,13 +146,33 @@ TEST_CASE("case 3: accumulation with a tied and with unused layers is alike in a
 
 TEST_CASE("case 5: the caller decides after how many backward passes a step is over") {
   SmallTraining t{.ranks = 2, .steps = 4};
-  t.micro_batches = [](int step) { return std::vector<int>{3, 1, 5, 2}[static_cast<size_t>(step)]; };
+  t.micro_batches = [](int step) {
+    return std::vector<int>{3, 1, 5, 2}[static_cast<size_t>(step)];
+  };
   check_all(t, small_job(t));
   for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
     INFO(strategy);
     ShardPlan plan = every(strategy, 2);
     plan.accumulate_order = AccumulateOrder::tree;
     check_close(train_sharded(t, plan), train_plain(t, small_job(t)));
+  }
+}
+
+TEST_CASE("case 6: results do not depend on when transfers end") {
+  SmallTraining t{.ranks = 3, .accumulate = 2, .steps = 4};
+  const Trace expected = train_sharded(t, every("zero2", 3));
+  // The more bytes, the later; ranks come when they like.
+  t.link = Link{.gbps = 0.5, .latency_us = 20};
+  auto job = small_job(t);
+  job.loss = [loss = job.loss](const Gpt2& model, const MicroBatch& b) {
+    std::this_thread::sleep_for(std::chrono::microseconds((b.step * 7 + b.g * 13) % 5 * 200));
+    return loss(model, b);
+  };
+  for (const char* strategy : {"zero2", "fsdp", "fsdp[prefetch=3]", "fsdp[prefetch=none]"}) {
+    INFO(strategy);
+    ShardPlan plan = every(strategy, 3);
+    plan.unit_of = unit_by_parameter;
+    CHECK(train_sharded(t, plan, job).same_results(expected));
   }
 }
 
@@ -174,14 +197,16 @@ TEST_CASE("case 7: the size of units changes no weight") {
 /// The small GPT, with `kept` of a micro-batch's 16 targets and the others masked.
 Job<Gpt2> masked_job(const SmallTraining& t, const std::function<int(const MicroBatch&)>& kept) {
   return {.make = [t](Tape& tape) { return Gpt2(tape, test::small_gpt(t)); },
-          .loss = [t, kept](const Gpt2& model, const MicroBatch& b) {
-            const RuntimePtr& runtime = model.wte.weight.runtime();
-            const Tensor all = test::small_tokens(runtime, t, b.step, b.g);
-            auto targets = all.slice(1, 1, 9).to_vector<int32_t>();
-            for (size_t i = static_cast<size_t>(kept(b)); i < targets.size(); ++i) targets[i] = -1;
-            return model.loss(all.slice(1, 0, 8).contiguous(),
-                              Tensor::from<int32_t>(runtime, {t.batch, 8}, targets));
-          }};
+          .loss =
+              [t, kept](const Gpt2& model, const MicroBatch& b) {
+                const RuntimePtr& runtime = model.wte.weight.runtime();
+                const Tensor all = test::small_tokens(runtime, t, b.step, b.g);
+                auto targets = all.slice(1, 1, 9).to_vector<int32_t>();
+                for (size_t i = static_cast<size_t>(kept(b)); i < targets.size(); ++i)
+                  targets[i] = -1;
+                return model.loss(all.slice(1, 0, 8).contiguous(),
+                                  Tensor::from<int32_t>(runtime, {t.batch, 8}, targets));
+              }};
 }
 
 TEST_CASE("case 8: each token weighs the same, whatever rank or micro-batch it is in") {
@@ -226,8 +251,7 @@ TEST_CASE("case 13: cuts count in 64 bits") {
   run_thread_ranks({.ranks = 2, .timeout_s = 60}, [](Rank& rank) {
     struct Table : Module {
       Parameter weight;
-      explicit Table(Tape& tape)
-          : weight(tape, {3'000'000'001, 4}, DType::bf16, Init::normal(1)) {}
+      explicit Table(Tape& tape) : weight(tape, {3'000'000'001, 4}, DType::bf16, Init::normal(1)) {}
       void fields(ModuleVisitor& visit) override { visit("weight", weight); }
     };
     Tape tape(Runtime::create({.device = kMeta}));

@@ -65,7 +65,7 @@ struct Trace {
   TrafficBytes bytes{};                    ///< sum over ranks
   int64_t resident = 0;                    ///< bytes of rank 0 between steps
   CategoryBytes live{};                    ///< the same by category
-  int64_t peak = 0;                        ///< of rank 0 in the last step
+  MemoryPeak peak;                         ///< of rank 0 in the last step
   std::vector<ScheduleCounters> counters;  ///< of rank 0, of each step
   double exposed_s = 0;                    ///< their sum, without the first step's
 
@@ -202,7 +202,7 @@ Trace train_sharded(const SmallTraining& t, const ShardPlan& plan, const Job<Mod
     }
     const int64_t resident = rank.runtime->allocator().live_bytes();
     const CategoryBytes live = rank.runtime->allocator().live_by_category();
-    const int64_t peak = rank.runtime->allocator().peak().bytes;
+    const MemoryPeak peak = rank.runtime->allocator().peak();
     std::vector<int64_t> bytes;
     for (const int64_t b : sharded->received()) bytes.push_back(b);
     sum_words(rank.comm, bytes, {"bytes"});
