@@ -8,6 +8,8 @@
 #include "base/toml.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
+#include "dist/comm/mpi_launch.h"
+#include "dist/comm/mpi_ranks.h"
 #include "train/cache_folder.h"
 #include "train/generate.h"
 #include "train/trainer.h"
@@ -74,20 +76,40 @@ void print_sample(Trainer& trainer, std::ostream& out) {
 void TrainCommand::run() const {
   check(deepspeed.empty(), "--deepspeed is not available in this version");
   check(accelerate.empty(), "--accelerate is not available in this version");
-  const RunConfig run_config = config.load();
+  RunConfig run_config = config.load();
+  const bool mpi = run_config.dist.engine == "mpi";
+  if (mpi) {
+    check(has_mpi_ranks(),
+          "this build has no MPI: install it with apt-get install openmpi-bin libopenmpi-dev, and "
+          "build again; or use dist.engine = threads");
+    const std::optional<int> started = mpirun_ranks();
+    if (!started) restart_under_mpirun(run_config.dist.ranks);
+    check(run_config.dist.ranks == 1 || run_config.dist.ranks == *started, "dist.ranks is",
+          run_config.dist.ranks, "but mpirun started", *started);
+    run_config.dist.ranks = *started;
+    run_config.validate();
+  }
   const Interrupt interrupt;
   const TrainerOptions options{.resume = resume,
                                .cache = default_cache_folder(),
                                .progress = quiet ? ProgressMode::quiet : progress_mode(1),
                                .should_stop = [&] { return interrupt.requested(); }};
-  if (run_config.dist.ranks == 1) {
+  const auto on_rank = [&](Rank& rank) {
+    Trainer trainer(run_config, options, rank);
+    train(trainer, interrupt);
+  };
+  if (mpi) {
+    const ThreadRanksOptions o = rank_options(run_config);
+    run_mpi_ranks({.threads_per_rank = o.threads_per_rank,
+                   .isa = o.isa,
+                   .memory_limit = o.memory_limit,
+                   .timeout_s = o.timeout_s},
+                  on_rank);
+  } else if (run_config.dist.ranks > 1) {
+    run_thread_ranks(rank_options(run_config), on_rank);
+  } else {
     Trainer trainer(run_config, options);
     train(trainer, interrupt);
-  } else {
-    run_thread_ranks(rank_options(run_config), [&](Rank& rank) {
-      Trainer trainer(run_config, options, rank);
-      train(trainer, interrupt);
-    });
   }
 }
 

@@ -1,6 +1,7 @@
 // Cut: which range of a dim each rank has. Pure integers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

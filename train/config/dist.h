@@ -88,7 +88,9 @@ struct DistSection {
   void validate() const {
     check_field(ranks >= 1, "ranks", "expected >= 1, got", ranks);
     check_field(ranks <= 4096, "ranks", "expected at most 4096, got", ranks);
-    check_available("engine", engine, {"threads"});
+    check_available("engine", engine, {"threads", "mpi"});
+    check_field(!link || engine == "threads", "link", "is imitated between threads only; engine is",
+                engine);
     const std::string row = strategy.substr(0, strategy.find('['));
     bool known = false;
     for (const char* s : {"ddp", "zero1", "zero2", "zero3", "fsdp", "fsdp-keep", "hsdp"})
