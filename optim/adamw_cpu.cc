@@ -15,7 +15,7 @@ void AdamW<T>::run(int64_t begin, int64_t end) const {
     const Vec<R> m1 = load(m + i, n) * beta1 + g * one_minus_beta1;
     const Vec<R> v1 = load(v + i, n) * beta2 + g * g * one_minus_beta2;
     const Vec<R> p = load_value<T>(value + i, master + i, n) * decay -
-                     m1 * step_size / (root(v1) * correction + eps);
+                     m1 * step_size / (sqrt(v1) * correction + eps);
     store(m + i, m1, n);
     store(v + i, v1, n);
     store_value<T>(value + i, master + i, p, n);

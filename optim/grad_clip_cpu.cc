@@ -1,24 +1,18 @@
 #include "optim/grad_clip_kernels.h"
-#include "tensor/kernels/vec.h"
+#include "tensor/kernels/vec_math.h"
 
 namespace sherd::kernels {
 
 namespace {
 
-using F32x8 = float __attribute__((vector_size(32)));
-
 /// The first n ≤ 8 elements as f64, zeros behind them.
 [[gnu::always_inline]] inline F64x8 load_wide(const float* p, int64_t n) {
   float x[8] = {};
   for (int64_t i = 0; i < n; ++i) x[i] = p[i];
-  F32x8 v;
-  std::memcpy(&v, x, sizeof v);
-  return __builtin_convertvector(v, F64x8);
+  return convert<F64x8>(load_bits<By8<float>>(x));
 }
 [[gnu::always_inline]] inline F64x8 load_wide(const float* p) {
-  F32x8 v;
-  std::memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, F64x8);
+  return convert<F64x8>(load_bits<By8<float>>(p));
 }
 [[gnu::always_inline]] inline F64x8 load_wide(const double* p, int64_t n) { return load_n(p, n); }
 [[gnu::always_inline]] inline F64x8 load_wide(const double* p) { return load(p); }
@@ -47,15 +41,10 @@ template <class T>
   F64x8 most{}, spoilt{};
   for (int64_t i = 0; i < n; i += 8) {
     const F64x8 v = n - i >= 8 ? load_wide(x + i) : load_wide(x + i, n - i);
-    const F64x8 size = v < 0 ? -v : v;
-    most = size > most ? size : most;
+    most = max(abs(v), most);
     spoilt += v - v;
   }
-  double lanes[8];
-  store(lanes, most);
-  double out = 0;
-  for (int i = 0; i < 8; ++i) out = lanes[i] > out ? lanes[i] : out;
-  return sum(spoilt) != 0 ? __builtin_inf() : out;
+  return sum(spoilt) != 0 ? __builtin_inf() : max(most);
 }
 
 }  // namespace

@@ -2,24 +2,10 @@
 // it.
 #pragma once
 
-#include "tensor/kernels/vec.h"
+#include "tensor/kernels/vec_math.h"
 
 namespace sherd {
 namespace {
-
-/// √x of each lane, correctly rounded.
-[[gnu::always_inline]] inline F32x16 root(F32x16 x) {
-  float a[16];
-  store(a, x);
-  for (int i = 0; i < 16; ++i) a[i] = __builtin_sqrtf(a[i]);
-  return load(a);
-}
-[[gnu::always_inline]] inline F64x8 root(F64x8 x) {
-  double a[8];
-  store(a, x);
-  for (int i = 0; i < 8; ++i) a[i] = __builtin_sqrt(a[i]);
-  return load(a);
-}
 
 template <class T>
 inline constexpr bool kHasMaster = sizeof(T) == 2;

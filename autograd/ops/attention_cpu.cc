@@ -53,7 +53,7 @@ template <class F>
 [[gnu::always_inline]] inline Vec<F> where_seen(Vec<F> p, const bool* seen, F other) {
   F x[kLanes<F>];
   for (int i = 0; i < kLanes<F>; ++i) x[i] = seen[i] ? F(1) : F(0);
-  return load(x) != Vec<F>{} ? p : splat(other);
+  return select_equal(load(x), Vec<F>{}, splat(other), p);
 }
 
 /// A tile of keys: those from n0 on, n of them; `seen` is their mask, or null.
@@ -99,7 +99,7 @@ template <class F>
     if (limit - n < L) s = first_lanes(s, limit - n, -infinity<F>());
     if (seen != nullptr) s = where_seen(s, seen + n, -infinity<F>());
     if (limit - n < L || seen != nullptr) store(scores + n, s);
-    top = larger(top, s);
+    top = max(top, s);
   }
   return largest(top);
 }

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
-#include "tensor/kernels/vec.h"
+#include "tensor/kernels/vec_math.h"
 
 namespace sherd {
 namespace {
@@ -104,7 +105,7 @@ template <class F>
 
 /// 2^x, x < 128; exactly 0 below -127, NaN for NaN. Relative error 8e-8.
 [[gnu::always_inline]] inline F32x16 exp2(F32x16 x) {
-  x = x < splat(-127.0f) ? splat(-127.0f) : x;
+  x = select_less(x, splat(-127.0f), splat(-127.0f), x);
   // Adding 1.5·2^23 leaves the nearest integer in the low bits; 127 biases the exponent.
   const F32x16 shift = splat(12582912.0f + 127.0f);
   const F32x16 shifted = x + shift;
@@ -116,133 +117,124 @@ template <class F>
   p = p * f + splat(0.24022652782876092f);
   p = p * f + splat(0.6931472149680394f);
   p = p * f + splat(1.0f);
-  return p * __builtin_bit_cast(F32x16, __builtin_bit_cast(U32x16, shifted) << 23);
+  return p * bits_as<F32x16>(bits_as<U32x16>(shifted) << 23);
 }
 [[gnu::always_inline]] inline F64x8 exp2(F64x8 x) {
-  F64x8 y;
-  for (int i = 0; i < 8; ++i) y[i] = __builtin_exp2(x[i]);
-  return y;
+  return by_lane(x, [](double lane) { return __builtin_exp2(lane); });
 }
 
 [[gnu::always_inline]] inline float log2_of(float x) { return __builtin_log2f(x); }
 [[gnu::always_inline]] inline double log2_of(double x) { return __builtin_log2(x); }
 
-[[gnu::always_inline]] inline F32x16 larger(F32x16 a, F32x16 b) { return a > b ? a : b; }
-[[gnu::always_inline]] inline F64x8 larger(F64x8 a, F64x8 b) { return a > b ? a : b; }
-
 /// The largest lane, of which NaN is none.
-[[gnu::always_inline]] inline float largest(F32x16 v) {
-  if constexpr (kIsa >= Isa::avx512) {
-    v = larger(v,
-               __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-    v = larger(v,
-               __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-    v = larger(v,
-               __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-    v = larger(v,
-               __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+template <class V>
+[[gnu::always_inline]] inline ElementOf<V> largest(V v) {
+  if constexpr (kCount<V> == 16 && !kIsHalves<V>) {
+    v = max(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    v = max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+    v = max(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    v = max(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
     return v[0];
+  } else {
+    return max(v);
   }
-  float top = v[0];
-  for (int i = 1; i < 16; ++i) top = v[i] > top ? v[i] : top;
-  return top;
-}
-[[gnu::always_inline]] inline double largest(F64x8 v) {
-  double top = v[0];
-  for (int i = 1; i < 8; ++i) top = v[i] > top ? v[i] : top;
-  return top;
 }
 
 /// Sum of the lanes, in the order of vec.h's sum.
-[[gnu::always_inline]] inline float total(F32x16 v) {
-  if constexpr (kIsa < Isa::avx512) return sum(v);
-  v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-  v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-  v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-  v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-  return v[0];
+template <class V>
+[[gnu::always_inline]] inline ElementOf<V> total(V v) {
+  if constexpr (kCount<V> == 16 && !kIsHalves<V>) {
+    v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    return v[0];
+  } else {
+    return sum(v);
+  }
 }
-[[gnu::always_inline]] inline double total(F64x8 v) { return sum(v); }
 
 /// 0, 1, 2, …
-[[gnu::always_inline]] inline F32x16 iota(float) {
-  return F32x16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-}
-[[gnu::always_inline]] inline F64x8 iota(double) { return F64x8{0, 1, 2, 3, 4, 5, 6, 7}; }
+template <class F>
+inline constexpr F kIota[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 /// v where lane < count, else `other`.
 template <class F>
 [[gnu::always_inline]] inline Vec<F> first_lanes(Vec<F> v, int64_t count, F other) {
-  return iota(F{}) < splat(static_cast<F>(count)) ? v : splat(other);
+  return select_less(load(kIota<F>), splat(static_cast<F>(count)), v, splat(other));
 }
 
 /// Where lane i of the result comes from when `Step` columns of two rows trade places: the first
-/// row keeps what is in place and takes the rest from the second (16 + lane), or the reverse.
-template <int Step>
+/// row keeps what is in place and takes the rest from the second (`lanes` + lane), or the reverse.
+template <int Step, int lanes>
 constexpr int kept(int i) {
-  return (i & Step) == 0 ? i : 16 + i - Step;
+  return (i & Step) == 0 ? i : lanes + i - Step;
 }
-template <int Step>
+template <int Step, int lanes>
 constexpr int moved(int i) {
-  return (i & Step) == 0 ? i + Step : 16 + i;
+  return (i & Step) == 0 ? i + Step : lanes + i;
 }
-template <int S>
-[[gnu::always_inline]] inline F32x16 kept_of(F32x16 a, F32x16 b) {
-  return __builtin_shufflevector(a, b, kept<S>(0), kept<S>(1), kept<S>(2), kept<S>(3), kept<S>(4),
-                                 kept<S>(5), kept<S>(6), kept<S>(7), kept<S>(8), kept<S>(9),
-                                 kept<S>(10), kept<S>(11), kept<S>(12), kept<S>(13), kept<S>(14),
-                                 kept<S>(15));
+template <int S, int... i, class V>
+[[gnu::always_inline]] inline V kept_of(std::integer_sequence<int, i...>, V a, V b) {
+  return __builtin_shufflevector(a, b, kept<S, kCount<V>>(i)...);
 }
-template <int S>
-[[gnu::always_inline]] inline F32x16 moved_of(F32x16 a, F32x16 b) {
-  return __builtin_shufflevector(a, b, moved<S>(0), moved<S>(1), moved<S>(2), moved<S>(3),
-                                 moved<S>(4), moved<S>(5), moved<S>(6), moved<S>(7), moved<S>(8),
-                                 moved<S>(9), moved<S>(10), moved<S>(11), moved<S>(12),
-                                 moved<S>(13), moved<S>(14), moved<S>(15));
+template <int S, int... i, class V>
+[[gnu::always_inline]] inline V moved_of(std::integer_sequence<int, i...>, V a, V b) {
+  return __builtin_shufflevector(a, b, moved<S, kCount<V>>(i)...);
 }
-template <int S>
-[[gnu::always_inline]] inline void trade(F32x16 (&rows)[16]) {
+template <int S, class V>
+[[gnu::always_inline]] inline V kept_of(V a, V b) {
+  if constexpr (!kIsHalves<V>)
+    return kept_of<S>(std::make_integer_sequence<int, kCount<V>>{}, a, b);
+  else if constexpr (S == kCount<V> / 2)
+    return {a.low, b.low};
+  else
+    return {kept_of<S>(a.low, b.low), kept_of<S>(a.high, b.high)};
+}
+template <int S, class V>
+[[gnu::always_inline]] inline V moved_of(V a, V b) {
+  if constexpr (!kIsHalves<V>)
+    return moved_of<S>(std::make_integer_sequence<int, kCount<V>>{}, a, b);
+  else if constexpr (S == kCount<V> / 2)
+    return {a.high, b.high};
+  else
+    return {moved_of<S>(a.low, b.low), moved_of<S>(a.high, b.high)};
+}
+template <int S, class V, int n>
+[[gnu::always_inline]] inline void trade(V (&rows)[n]) {
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < n; ++i) {
     if ((i & S) != 0) continue;
-    const F32x16 a = rows[i];
-    const F32x16 b = rows[i + S];
+    const V a = rows[i];
+    const V b = rows[i + S];
     rows[i] = kept_of<S>(a, b);
     rows[i + S] = moved_of<S>(a, b);
   }
 }
 /// Half as many rows: lanes with bit S of rows[i] now belong to what was rows[i + S].
-template <int S>
-[[gnu::always_inline]] inline void fold(F32x16 (&rows)[16]) {
+template <int S, class V, int n>
+[[gnu::always_inline]] inline void fold(V (&rows)[n]) {
 #pragma GCC unroll 8
   for (int i = 0; i < S; ++i)
     rows[i] = kept_of<S>(rows[i], rows[i + S]) + moved_of<S>(rows[i], rows[i + S]);
 }
 /// rows[i][j] ↔ rows[j][i]
-[[gnu::always_inline]] inline void transpose(F32x16 (&rows)[16]) {
-  trade<8>(rows);
-  trade<4>(rows);
+template <class V, int n>
+[[gnu::always_inline]] inline void transpose(V (&rows)[n]) {
+  if constexpr (n > 8) trade<8>(rows);
+  if constexpr (n > 4) trade<4>(rows);
   trade<2>(rows);
   trade<1>(rows);
 }
 
 /// Lane i is the sum of rows[i].
-[[gnu::always_inline]] inline F32x16 sum_each(F32x16 (&rows)[16]) {
-  if constexpr (kIsa < Isa::avx512) {
-    F32x16 sums{};
-    for (int i = 0; i < 16; ++i) sums[i] = sum(rows[i]);
-    return sums;
-  }
-  fold<8>(rows);
+template <class V, int n>
+[[gnu::always_inline]] inline V sum_each(V (&rows)[n]) {
+  if constexpr (n > 8) fold<8>(rows);
   fold<4>(rows);
   fold<2>(rows);
   fold<1>(rows);
   return rows[0];
-}
-[[gnu::always_inline]] inline F64x8 sum_each(F64x8 (&rows)[8]) {
-  F64x8 sums{};
-  for (int i = 0; i < 8; ++i) sums[i] = sum(rows[i]);
-  return sums;
 }
 
 /// Asks for a row that is read soon: rows are far apart, where the processor does not look ahead.
@@ -300,17 +292,12 @@ void pack_panels(const T* x, int64_t step, int64_t n, int64_t columns, int64_t D
           rows[i] = zero ? Vec<F>{} : load(x + r * step + d0, width);
         }
       }
-      if constexpr (kIsa >= Isa::avx512 && L == 16) {
-        transpose(rows);
-        if (width == L) {
+      transpose(rows);
+      if (width == L) {
 #pragma GCC unroll 16
-          for (int d = 0; d < L; ++d) store(to + (d0 + d) * kPanel<F>, rows[d]);
-        } else {
-          for (int64_t d = 0; d < width; ++d) store(to + (d0 + d) * kPanel<F>, rows[d]);
-        }
+        for (int d = 0; d < L; ++d) store(to + (d0 + d) * kPanel<F>, rows[d]);
       } else {
-        for (int64_t d = 0; d < width; ++d)
-          for (int64_t i = 0; i < L; ++i) to[(d0 + d) * kPanel<F> + i] = rows[i][d];
+        for (int64_t d = 0; d < width; ++d) store(to + (d0 + d) * kPanel<F>, rows[d]);
       }
     }
   }

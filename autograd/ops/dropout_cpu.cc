@@ -5,22 +5,23 @@ namespace sherd::kernels {
 
 namespace {
 
-using U32x8 = uint32_t __attribute__((vector_size(32)));
-using U64x8 = uint64_t __attribute__((vector_size(64)));
+using U32x8 = By8<uint32_t>;
+
+constexpr uint64_t kUpTo7[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /// high and low words of a · b.
 [[gnu::always_inline]] inline void multiply(U32x8 a, uint32_t b, U32x8& high, U32x8& low) {
-  const U64x8 product = __builtin_convertvector(a, U64x8) * b;
-  high = __builtin_convertvector(product >> 32, U32x8);
-  low = __builtin_convertvector(product, U32x8);
+  const U64x8 product = convert<U64x8>(a) * b;
+  high = convert<U32x8>(product >> 32);
+  low = convert<U32x8>(product);
 }
 
 /// The words of eight blocks, from block `first`: words[4 · j + k] is word k of block first + j.
 [[gnu::always_inline]] inline void words_of(uint64_t first, uint64_t seed, uint64_t stream,
                                             uint32_t* words) {
-  const U64x8 blocks = U64x8{0, 1, 2, 3, 4, 5, 6, 7} + first;
-  U32x8 c0 = __builtin_convertvector(blocks, U32x8);
-  U32x8 c1 = __builtin_convertvector(blocks >> 32, U32x8);
+  const U64x8 blocks = load_bits<U64x8>(kUpTo7) + first;
+  U32x8 c0 = convert<U32x8>(blocks);
+  U32x8 c1 = convert<U32x8>(blocks >> 32);
   U32x8 c2 = U32x8{} + static_cast<uint32_t>(stream);
   U32x8 c3 = U32x8{} + static_cast<uint32_t>(stream >> 32);
   auto k0 = static_cast<uint32_t>(seed);
@@ -39,12 +40,13 @@ using U64x8 = uint64_t __attribute__((vector_size(64)));
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  for (int j = 0; j < 8; ++j) {
-    words[4 * j] = c0[j];
-    words[4 * j + 1] = c1[j];
-    words[4 * j + 2] = c2[j];
-    words[4 * j + 3] = c3[j];
-  }
+  uint32_t c[4][8];
+  store_bits(c[0], c0);
+  store_bits(c[1], c1);
+  store_bits(c[2], c2);
+  store_bits(c[3], c3);
+  for (int j = 0; j < 8; ++j)
+    for (int k = 0; k < 4; ++k) words[4 * j + k] = c[k][j];
 }
 
 }  // namespace
@@ -66,7 +68,7 @@ void Dropout<T>::run(int64_t begin, int64_t end) const {
       const int64_t n = last - i < kLanes<T> ? last - i : kLanes<T>;
       const Vec<T> k = load(keep + (i - first));
       // Not a product with 0, which would keep a NaN.
-      store(y + i, k == Vec<T>{} ? Vec<T>{} : load(x + i, n) * k, n);
+      store(y + i, select_equal(k, Vec<T>{}, Vec<T>{}, load(x + i, n) * k), n);
     }
   }
 }

@@ -9,7 +9,7 @@ void EqualOnes<T>::run(int64_t begin, int64_t end) const {
   for_lanes<T>(end - begin, [&](int64_t i, int64_t n) {
     const Vec<T> a = load(x + begin + i, n);
     const Vec<T> b = load(y + begin + i, n);
-    store(is + begin + i, a == b ? Vec<T>{} + 1 : Vec<T>{}, n);
+    store(is + begin + i, select_equal(a, b, Vec<T>{} + 1, Vec<T>{}), n);
   });
 }
 

@@ -1,40 +1,38 @@
 #include "tensor/kernels/reduce_kernels.h"
-#include "tensor/kernels/vec_math.h"
+#include "tensor/kernels/vec_rows.h"
 
 namespace sherd::kernels {
 
 namespace {
 
-template <class V>
 struct Sum {
-  [[gnu::always_inline]] static V start() { return V{}; }
-  [[gnu::always_inline]] static V join(V a, V b) { return a + b; }
-};
-
-template <class V>
-struct Max {
-  [[gnu::always_inline]] static V start() { return V{} - __builtin_inff(); }
-  [[gnu::always_inline]] static V join(V a, V b) { return keep_nan(b, select_less(a, b, b, a)); }
-};
-
-/// The lanes of v joined in a fixed tree.
-template <class F, class Y, class V>
-[[gnu::always_inline]] inline Y across(V v) {
-  constexpr int kCount = sizeof(V) / sizeof(Y);
-  for (int w = kCount / 2; w > 0; w /= 2) {
-    V other = v;
-    for (int i = 0; i < w; ++i) other[i] = v[i + w];
-    v = F::join(v, other);
+  template <class V>
+  [[gnu::always_inline]] static V start() {
+    return V{};
   }
-  return v[0];
-}
+  template <class V>
+  [[gnu::always_inline]] static V join(V a, V b) {
+    return a + b;
+  }
+};
+
+struct Max {
+  template <class V>
+  [[gnu::always_inline]] static V start() {
+    return V{} - __builtin_inff();
+  }
+  template <class V>
+  [[gnu::always_inline]] static V join(V a, V b) {
+    return keep_nan(b, select_less(a, b, b, a));
+  }
+};
 
 /// n adjacent elements joined: four accumulators, so that additions overlap.
 template <class F, class X, class Y>
 [[gnu::always_inline]] inline Y line(const X* x, int64_t n) {
   using V = Vec<X>;
   constexpr int64_t kL = kLanes<X>;
-  V a = F::start();
+  V a = F::template start<V>();
   V b = a;
   V c = a;
   V d = a;
@@ -47,12 +45,12 @@ template <class F, class X, class Y>
   }
   for (; i + kL <= n; i += kL) a = F::join(a, load(x + i));
   if (i < n) {
-    const V tail = load_n(x + i, n - i);
-    V padded = F::start();
-    for (int64_t j = 0; j < n - i; ++j) padded[j] = tail[j];
-    b = F::join(b, padded);
+    const Y other = F::template start<V>()[0];
+    b = F::join(b, first_lanes(load_n(x + i, n - i), n - i, other));
   }
-  return across<F, Y>(F::join(F::join(a, c), F::join(b, d)));
+  return fold(
+      F::join(F::join(a, c), F::join(b, d)),
+      [](auto x, auto y) __attribute__((always_inline)) { return F::join(x, y); });
 }
 
 /// Column sums of `rows` rows that are `stride` apart: `Groups` vectors at a time stay in
@@ -62,7 +60,7 @@ template <class F, int kGroups, class X, class Y>
                                               int64_t count, Y scale) {
   using V = Vec<X>;
   V total[kGroups];
-  for (int g = 0; g < kGroups; ++g) total[g] = F::start();
+  for (int g = 0; g < kGroups; ++g) total[g] = F::template start<V>();
   for (int64_t r = 0; r < rows; ++r)
     for (int g = 0; g < kGroups; ++g)
       total[g] = F::join(total[g], kGroups == 1 ? load(x + r * stride, count)
@@ -104,9 +102,9 @@ template <Isa I>
 void Reduce<X, Y>::run(int64_t begin, int64_t end) const {
   for (int64_t i = begin; i < end; ++i) {
     if (f == Reduction::sum)
-      item<Sum<Vec<X>>>(*this, i);
+      item<Sum>(*this, i);
     else
-      item<Max<Vec<X>>>(*this, i);
+      item<Max>(*this, i);
   }
 }
 

@@ -11,28 +11,32 @@ namespace sherd {
 namespace {
 
 // Bits are added and subtracted unsigned: lanes whose result is not taken may overflow.
-using U64x8 = uint64_t __attribute__((vector_size(64)));
 
-/// a < b ? x : y in each lane; y where a or b is NaN.
-template <class V>
-[[gnu::always_inline]] inline V select_less(V a, V b, V x, V y) {
-  return a < b ? x : y;
-}
 /// x where x is NaN, else y.
 template <class V>
 [[gnu::always_inline]] inline V keep_nan(V x, V y) {
-  return x != x ? x : y;
+  return select_equal(x, x, y, x);
 }
 
-[[gnu::always_inline]] inline F32x16 max(F32x16 a, F32x16 b) { return select_less(b, a, a, b); }
-[[gnu::always_inline]] inline F64x8 max(F64x8 a, F64x8 b) { return select_less(b, a, a, b); }
-
+template <class V>
+[[gnu::always_inline]] inline V max(V a, V b) {
+  return select_less(b, a, a, b);
+}
 /// Largest lane.
-[[gnu::always_inline]] inline float max(F32x16 v) {
-  return fold(v, [](auto a, auto b) { return a > b ? a : b; });
+template <class V>
+[[gnu::always_inline]] inline ElementOf<V> max(V v) {
+  return fold(
+      v, [](auto a, auto b) __attribute__((always_inline)) { return max(a, b); });
 }
-[[gnu::always_inline]] inline double max(F64x8 v) {
-  return fold(v, [](auto a, auto b) { return a > b ? a : b; });
+
+/// y where x <= most, beyond that infinity, and NaN for NaN.
+template <class V>
+[[gnu::always_inline]] inline V up_to(ElementOf<V> most, V x, V y) {
+  return by_register(
+      [most](auto x, auto y) __attribute__((always_inline)) {
+        return x <= most ? y : x * static_cast<ElementOf<V>>(__builtin_inf());
+      },
+      x, y);
 }
 
 /// e^x within 1 ulp; infinity above the range, NaN for NaN. Results below the normal range are 0:
@@ -53,9 +57,9 @@ template <class V>
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  const U32x16 scaled = __builtin_bit_cast(U32x16, p) + (__builtin_bit_cast(U32x16, shifted) << 23);
-  const F32x16 y = select_less(x, splat(kLow), F32x16{}, __builtin_bit_cast(F32x16, scaled));
-  return x <= splat(kHigh) ? y : x * __builtin_inff();  // infinity, or NaN
+  const U32x16 scaled = bits_as<U32x16>(p) + (bits_as<U32x16>(shifted) << 23);
+  const F32x16 y = select_less(x, splat(kLow), F32x16{}, bits_as<F32x16>(scaled));
+  return up_to(kHigh, x, y);
 }
 
 /// The same for f64; the polynomial is the Taylor series.
@@ -81,18 +85,18 @@ template <class V>
   p = p * r + 1.0 / 6.0;
   p = p * r + 0.5;
   p = p * (r * r) + r + 1.0;
-  const U64x8 scaled = __builtin_bit_cast(U64x8, p) + (__builtin_bit_cast(U64x8, shifted) << 52);
-  const F64x8 y = select_less(x, splat(kLow), F64x8{}, __builtin_bit_cast(F64x8, scaled));
-  return x <= splat(kHigh) ? y : x * __builtin_inf();  // infinity, or NaN
+  const U64x8 scaled = bits_as<U64x8>(p) + (bits_as<U64x8>(shifted) << 52);
+  const F64x8 y = select_less(x, splat(kLow), F64x8{}, bits_as<F64x8>(scaled));
+  return up_to(kHigh, x, y);
 }
 
 /// ln x within 2 ulp; -infinity for 0 and subnormal x, NaN below.
 /// x = 2^n m, m in [√½, √2); s = (m - 1) / (m + 1); ln m = 2 (s + s³/3 + s⁵/5 + …).
 [[gnu::always_inline]] inline F64x8 log(F64x8 x) {
-  const U64x8 bits = __builtin_bit_cast(U64x8, x);
+  const U64x8 bits = bits_as<U64x8>(x);
   constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd;
-  const I64x8 n = __builtin_bit_cast(I64x8, bits - kRootHalf) >> 52;
-  const F64x8 m = __builtin_bit_cast(F64x8, bits - (__builtin_bit_cast(U64x8, n) << 52));
+  const I64x8 n = bits_as<I64x8>(bits - kRootHalf) >> 52;
+  const F64x8 m = bits_as<F64x8>(bits - (bits_as<U64x8>(n) << 52));
   const F64x8 s = (m - 1.0) / (m + 1.0);
   const F64x8 s2 = s * s;
   F64x8 p = splat(1.0 / 23);
@@ -107,7 +111,7 @@ template <class V>
   p = p * s2 + 1.0 / 5;
   p = p * s2 + 1.0 / 3;
   const F64x8 ln_m = s * 2.0 + (s * 2.0) * (s2 * p);
-  const F64x8 nd = __builtin_convertvector(n, F64x8);
+  const F64x8 nd = convert<F64x8>(n);
   F64x8 y = nd * 6.93147180369123816490e-1 + (ln_m + nd * 1.90821492927058770002e-10);
   y = select_less(x, splat(0x1p-1022), splat(-__builtin_inf()), y);
   y = select_less(splat(__DBL_MAX__), x, x, y);
@@ -117,10 +121,10 @@ template <class V>
 
 /// The same for f32.
 [[gnu::always_inline]] inline F32x16 log(F32x16 x) {
-  const U32x16 bits = __builtin_bit_cast(U32x16, x);
+  const U32x16 bits = bits_as<U32x16>(x);
   constexpr uint32_t kRootHalf = 0x3f3504f3;
-  const I32x16 n = __builtin_bit_cast(I32x16, bits - kRootHalf) >> 23;
-  const F32x16 m = __builtin_bit_cast(F32x16, bits - (__builtin_bit_cast(U32x16, n) << 23));
+  const I32x16 n = bits_as<I32x16>(bits - kRootHalf) >> 23;
+  const F32x16 m = bits_as<F32x16>(bits - (bits_as<U32x16>(n) << 23));
   const F32x16 s = (m - 1.0f) / (m + 1.0f);
   const F32x16 s2 = s * s;
   F32x16 p = splat(1.0f / 11);
@@ -129,7 +133,7 @@ template <class V>
   p = p * s2 + 1.0f / 5;
   p = p * s2 + 1.0f / 3;
   const F32x16 ln_m = s * 2.0f + (s * 2.0f) * (s2 * p);
-  const F32x16 nf = __builtin_convertvector(n, F32x16);
+  const F32x16 nf = convert<F32x16>(n);
   F32x16 y = nf * 0.693359375f + (ln_m + nf * -2.12194440e-4f);
   y = select_less(x, splat(0x1p-126f), splat(-__builtin_inff()), y);
   y = select_less(splat(__FLT_MAX__), x, x, y);
@@ -138,22 +142,22 @@ template <class V>
 }
 
 [[gnu::always_inline]] inline F32x16 abs(F32x16 x) {
-  return __builtin_bit_cast(F32x16, __builtin_bit_cast(U32x16, x) & 0x7fffffffu);
+  return bits_as<F32x16>(bits_as<U32x16>(x) & 0x7fffffffu);
 }
 [[gnu::always_inline]] inline F64x8 abs(F64x8 x) {
-  return __builtin_bit_cast(F64x8, __builtin_bit_cast(I64x8, x) & 0x7fffffffffffffff);
+  return bits_as<F64x8>(bits_as<I64x8>(x) & 0x7fffffffffffffff);
 }
 
 /// |magnitude| with the sign of `sign`.
 [[gnu::always_inline]] inline F32x16 copysign(F32x16 magnitude, F32x16 sign) {
-  const U32x16 m = __builtin_bit_cast(U32x16, magnitude) & 0x7fffffffu;
-  return __builtin_bit_cast(F32x16, m | (__builtin_bit_cast(U32x16, sign) & 0x80000000u));
+  const U32x16 m = bits_as<U32x16>(magnitude) & 0x7fffffffu;
+  return bits_as<F32x16>(m | (bits_as<U32x16>(sign) & 0x80000000u));
 }
 
 /// 1 / x for x in [1, 2], within 0.52 ulp; faster than dividing where there are 512-bit registers.
 [[gnu::always_inline]] inline F32x16 reciprocal(F32x16 x) {
 #if defined(__AVX512F__)
-  const auto r = __builtin_bit_cast(F32x16, _mm512_rcp14_ps(__builtin_bit_cast(__m512, x)));
+  const auto r = bits_as<F32x16>(_mm512_rcp14_ps(__builtin_bit_cast(__m512, x)));
   return r + r * (1.0f - x * r);  // Newton
 #else
   return 1.0f / x;
@@ -161,13 +165,42 @@ template <class V>
 }
 [[gnu::always_inline]] inline F64x8 reciprocal(F64x8 x) { return 1.0 / x; }
 
-[[gnu::always_inline]] inline F32x16 sqrt(F32x16 x) {
-  for (int i = 0; i < 16; ++i) x[i] = __builtin_sqrtf(x[i]);
-  return x;
+/// √x of each lane, correctly rounded.
+template <class V>
+[[gnu::always_inline]] inline V sqrt(V v) {
+  return by_register(
+      [](auto x) __attribute__((always_inline)) {
+        constexpr bool kSingle = sizeof(x[0]) == 4;
+        const auto as = [](auto root) __attribute__((always_inline)) {
+          return __builtin_bit_cast(decltype(x), root);
+        };
+#if defined(__AVX512F__)
+        if constexpr (kSingle)
+          return as(_mm512_sqrt_ps(__builtin_bit_cast(__m512, x)));
+        else
+          return as(_mm512_sqrt_pd(__builtin_bit_cast(__m512d, x)));
+#elif defined(__AVX2__)
+        if constexpr (kSingle)
+          return as(_mm256_sqrt_ps(__builtin_bit_cast(__m256, x)));
+        else
+          return as(_mm256_sqrt_pd(__builtin_bit_cast(__m256d, x)));
+#else
+        if constexpr (kSingle)
+          return as(_mm_sqrt_ps(__builtin_bit_cast(__m128, x)));
+        else
+          return as(_mm_sqrt_pd(__builtin_bit_cast(__m128d, x)));
+#endif
+      },
+      v);
 }
-[[gnu::always_inline]] inline F64x8 sqrt(F64x8 x) {
-  for (int i = 0; i < 8; ++i) x[i] = __builtin_sqrt(x[i]);
-  return x;
+
+/// f(x) of each lane, by a function of the C library: for checks, not for speed.
+template <class F>
+[[gnu::always_inline]] inline F64x8 by_lane(F64x8 v, const F& f) {
+  double x[8];
+  store(x, v);
+  for (double& lane : x) lane = f(lane);
+  return load(x);
 }
 
 /// tanh x within 1.1 ulp. Below 0.625 the polynomial of Cephes' tanhf.
@@ -213,14 +246,11 @@ template <class V>
   return select_less(a, splat(1.0f), small, copysign(large, x));
 }
 
-/// f64 calls the C library: it is for checks, not for speed.
 [[gnu::always_inline]] inline F64x8 tanh(F64x8 x) {
-  for (int i = 0; i < 8; ++i) x[i] = __builtin_tanh(x[i]);
-  return x;
+  return by_lane(x, [](double lane) { return __builtin_tanh(lane); });
 }
 [[gnu::always_inline]] inline F64x8 erf(F64x8 x) {
-  for (int i = 0; i < 8; ++i) x[i] = __builtin_erf(x[i]);
-  return x;
+  return by_lane(x, [](double lane) { return __builtin_erf(lane); });
 }
 
 /// Φ(x) = P(normal <= x) and its derivative, the normal density φ(x). Φ keeps its digits in the
@@ -233,7 +263,7 @@ template <class V>
   density = e * 0.39894228f;
 }
 [[gnu::always_inline]] inline void normal_cdf(F64x8 x, F64x8& cdf, F64x8& density) {
-  for (int i = 0; i < 8; ++i) cdf[i] = 0.5 * __builtin_erfc(x[i] * -0.7071067811865476);
+  cdf = by_lane(x, [](double lane) { return 0.5 * __builtin_erfc(lane * -0.7071067811865476); });
   density = exp(x * x * -0.5) * 0.3989422804014327;
 }
 

@@ -14,9 +14,10 @@ inline constexpr A kLowest = -static_cast<A>(__builtin_inf());
 /// Lanes from `count` on become `other`.
 template <class V, class A>
 [[gnu::always_inline]] inline V first_lanes(V v, int64_t count, A other) {
-  V out = splat(other);
-  for (int64_t i = 0; i < count; ++i) out[i] = v[i];
-  return out;
+  A x[kCount<V>];
+  store(x, v);
+  for (int64_t i = count; i < kCount<V>; ++i) x[i] = other;
+  return load(x);
 }
 
 /// Σ term(i, count) over the lanes of a row of n elements of T, where term gives the vector at

@@ -66,17 +66,24 @@ TEST_CASE("exp and log at the ends of the range") {
   CHECK(std::isnan(log(splat(-1.0))[0]));
 }
 
+/// `other` in all lanes but one.
+template <class T>
+Vec<T> with_lane(T other, int at, T x) {
+  T lanes[kLanes<T>];
+  store(lanes, splat(other));
+  lanes[at] = x;
+  return load(lanes);
+}
+
 TEST_CASE("max takes the largest lane wherever it is") {
   for (int at = 0; at < 16; ++at) {
-    F32x16 v = splat(-5.0f);
-    v[at] = -2;
+    const F32x16 v = with_lane(-5.0f, at, -2.0f);
     CHECK(max(v) == -2);
     CHECK(max(v, splat(-3.0f))[at] == -2);
     CHECK(max(splat(-3.0f), v)[(at + 1) % 16] == -3);
   }
   for (int at = 0; at < 8; ++at) {
-    F64x8 v = splat(-5.0);
-    v[at] = -2;
+    const F64x8 v = with_lane(-5.0, at, -2.0);
     CHECK(max(v) == -2);
     CHECK(max(v, splat(-3.0))[at] == -2);
   }
