@@ -38,7 +38,7 @@ class ShardedModule {
   void init(uint64_t seed);
 
   /// Whether the backward passes that come reduce gradients. With Sync::last, only the last of a
-  /// step may: say false before the others.
+  /// step may: say false before the others. Where that one did not, finish_gradients() reduces.
   void set_sync(bool on);
   /// After the last backward of a step: gradients are sums over ranks and micro-batches, in
   /// trainable(). Blocks until all ranks are here.

@@ -93,6 +93,7 @@ void Schedule::end_after_backward() {
 
 void Schedule::end_pass() {
   if (tape_.in_backward()) {
+    unreduced_ = !sync_;
     // Parameters that nothing used on this rank take part with zeros.
     for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) {
       bool whole = true, any = false;
@@ -225,6 +226,16 @@ void Schedule::finish_reduction() {
 }
 
 void Schedule::finish_gradients() {
+  check(held_.empty(),
+        "unshard() is in place, and what it gathered would miss the step; call "
+        "reshard() before");
+  if (std::exchange(unreduced_, false)) {
+    for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) {
+      const auto& all = (*unit)->parameters;
+      if (std::any_of(all.begin(), all.end(), [](const auto& p) { return p.trainable(); }))
+        start_reduction(**unit);
+    }
+  }
   finish_reduction();
   for (size_t i = 0; i < units_.size(); ++i) {
     for (auto& p : units_[i]->parameters)

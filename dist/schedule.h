@@ -97,6 +97,7 @@ class Schedule {
   bool in_backward_ = false;
   bool ends_after_backward_ = false;
   bool sync_ = true;
+  bool unreduced_ = false;  // the last pass of this step did not reduce
   Traffic traffic_ = Traffic::all_gather;
   std::vector<Unit*> to_keep_;  // seen to be used again: kept from the next pass on
   std::optional<UnitReduction> reduction_;

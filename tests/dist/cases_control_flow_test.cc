@@ -93,6 +93,46 @@ TEST_CASE("case 23: where the order of reductions stays the same, who skipped ad
   }
 }
 
+TEST_CASE("case 23: all ranks of a replica may skip a block") {
+  const auto job = branching(3, [](const MicroBatch& b) {
+    return b.rank == (b.step == 1 ? 3 : 0) || b.rank == 1 ? std::vector<int>{1, 2}
+                                                          : std::vector<int>{0, 1, 2};
+  });
+  const SmallTraining t{.ranks = 4, .accumulate = 2, .steps = 4};
+  const Trace ddp = train_sharded(t, every("ddp", 4), job);
+  check_close(ddp, train_plain(t, job));
+  for (const char* strategy : kStrategies) {
+    INFO(strategy);
+    CHECK(train_sharded(t, every(strategy, 4), job).same_results(ddp));
+  }
+}
+
+TEST_CASE("case 24: micro-batches of a step skip different blocks") {
+  const auto job = branching(4, [](const MicroBatch& b) {
+    return b.k == 1   ? std::vector<int>{0, 2, 3}
+           : b.k == 2 ? std::vector<int>{0, 1, 3}
+                      : std::vector<int>{0, 1, 2, 3};
+  });
+  const SmallTraining t{.ranks = 2, .accumulate = 3};
+  const Trace plain = train_plain(t, job);
+  for (const Sync sync : {Sync::every, Sync::last})
+    for (const auto order : {AccumulateOrder::sequential, AccumulateOrder::tree}) {
+      if (sync == Sync::last && order == AccumulateOrder::tree) continue;
+      Trace first;
+      for (const char* strategy : kStrategies) {
+        INFO(strategy << (sync == Sync::last ? " reduced once" : "")
+                      << (order == AccumulateOrder::tree ? " in a tree" : ""));
+        ShardPlan plan = every(strategy, 2);
+        plan.sync = sync;
+        plan.accumulate_order = order;
+        const Trace run = train_sharded(t, plan, job);
+        if (first.losses.empty()) first = run;
+        CHECK(run.same_results(first));
+      }
+      check_close(first, plain);
+    }
+}
+
 TEST_CASE("case 24: a block that every second step skips") {
   SmallTraining t{.ranks = 2, .steps = 10};
   const auto job = branching(4, [](const MicroBatch& b) {

@@ -177,6 +177,9 @@ TEST_CASE("unshard gathers all until reshard, and training goes on as before") {
   const Trace run = train_sharded(t, every("fsdp", 3), with);
   CHECK(run.same_results(expected));
   CHECK(run.resident == expected.resident);
+  // What stays gathered would miss the step.
+  with.before_step = [](Chain&, ShardedModule& sharded, int) { sharded.unshard(); };
+  CHECK_THROWS_WITH(train_sharded(t, every("fsdp", 3), with), Catch::Contains("reshard()"));
 }
 
 }  // namespace

@@ -9,11 +9,6 @@ using test::SmallTraining;
 using test::Trace;
 using test::train_sharded;
 
-struct Row {
-  const char* strategy;
-  int group = 0;  ///< k of reshard_after_forward
-};
-
 /// n: all elements, and those that are kept from forward to backward.
 struct Sizes {
   int64_t all = 0, kept = 0;
@@ -58,8 +53,8 @@ TEST_CASE("bytes that travel are the formula's, in every strategy") {
       for (const DType dtype : {DType::f32, DType::bf16})
         for (const DType wire : {DType::f32, DType::bf16})
           for (const bool default_sync : {true, false}) {
-            if (wire == DType::bf16 && dtype != wire) continue;
-            if (!default_sync && (A == 1 || N == 8)) continue;
+            // Beside the defaults, one number of ranks is enough.
+            if ((wire == DType::bf16 || !default_sync) && (N != 3 || A == 1)) continue;
             SmallTraining t{.ranks = N, .accumulate = A, .steps = A == 1 ? 2 : 1, .batch = 1};
             t.dtype = dtype;
             const Sizes n = sizes_of(t);

@@ -37,6 +37,9 @@ struct SmallTraining {
   /// Micro-batches of each step; empty: `accumulate` of them. Only the loop knows.
   std::function<int(int step)> micro_batches = {};
 
+  /// With Sync::last: whether the loop knows which micro-batch is the last.
+  bool knows_last = true;
+
   int micro_batches_of(int step) const { return micro_batches ? micro_batches(step) : accumulate; }
 };
 
@@ -165,7 +168,7 @@ Trace train_sharded(const SmallTraining& t, const ShardPlan& plan, const Job<Mod
       std::vector<double> mine, all;
       int64_t tokens = 0;
       for (int k = 0; k < A; ++k) {
-        sharded->set_sync(plan.sync == Sync::every || k + 1 == A);
+        sharded->set_sync(plan.sync == Sync::every || (k + 1 == A && t.knows_last));
         const LossResult loss = job.loss(model, {step, k * t.ranks + rank.rank, k, rank.rank});
         mine.push_back(loss.loss.value().item());
         tokens += loss.tokens;
