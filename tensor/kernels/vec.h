@@ -6,6 +6,8 @@
 // set must never be merged by the linker into another's.
 #pragma once
 
+#include <immintrin.h>
+
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -253,9 +255,21 @@ inline constexpr int kLanes = VecOf<T>::lanes;
   return bits_as<F32x16>(convert<U32x16>(load_bits<U16x16>(p)) << 16);
 }
 [[gnu::always_inline]] inline F32x16 load(const f16* p) {
+#if defined(__F16C__)
+  return by_register(
+      [](auto x) __attribute__((always_inline)) {
+#if defined(__AVX512F__)
+        return __builtin_bit_cast(F32x16, _mm512_cvtph_ps(__builtin_bit_cast(__m256i, x)));
+#else
+        return __builtin_bit_cast(Half<F32x16>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, x)));
+#endif
+      },
+      load_bits<U16x16>(p));
+#else
   float x[16];
   for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(p[i]);
   return load(x);
+#endif
 }
 
 [[gnu::always_inline]] inline void store(float* p, F32x16 v) { store_bits(p, v); }
@@ -267,9 +281,25 @@ inline constexpr int kLanes = VecOf<T>::lanes;
   store_bits(p, convert<U16x16>(select_equal(v, v, rounded, quiet)));
 }
 [[gnu::always_inline]] inline void store(f16* p, F32x16 v) {
+#if defined(__F16C__)
+  constexpr int kNearestEven = 0;
+  store_bits(p, by_register(
+                    [](auto x) __attribute__((always_inline)) {
+#if defined(__AVX512F__)
+                      return __builtin_bit_cast(
+                          U16x16, _mm512_cvtps_ph(__builtin_bit_cast(__m512, x), kNearestEven));
+#else
+                      return __builtin_bit_cast(
+                          Half<U16x16>,
+                          _mm256_cvtps_ph(__builtin_bit_cast(__m256, x), kNearestEven));
+#endif
+                    },
+                    v));
+#else
   float x[16];
   store(x, v);
   for (int i = 0; i < 16; ++i) p[i] = f16(x[i]);
+#endif
 }
 
 /// The first n < lanes elements, zeros behind them: a tail goes through the same operations as a

@@ -162,6 +162,28 @@ TEST_CASE("f16 converts like the hardware over its whole range") {
   CHECK(f16(5.9604645e-08f).bits == 1);
 }
 
+TEST_CASE("tensors of f16 convert like single values, over the whole range") {
+  const auto rt = Runtime::create();
+  std::vector<f16> all(0x10000);
+  for (size_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<uint16_t>(i);
+  const auto wide = Tensor::from<f16>(rt, {0x10000}, all).to(DType::f32).to_vector<float>();
+  std::vector<float> between(wide.size());  // a little above the middle, the middle, or below
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto x = static_cast<float>(all[i]);
+    if (!(wide[i] == x || (std::isnan(wide[i]) && std::isnan(x)))) FAIL("from f16 of bits " << i);
+    f16 next;
+    next.bits = static_cast<uint16_t>(i ^ 1);
+    between[i] =
+        (x + static_cast<float>(next)) / 2 * (1 + (static_cast<float>(i % 3) - 1) * 0x1p-20f);
+  }
+  const auto narrow = Tensor::from<float>(rt, {0x10000}, between).to(DType::f16).to_vector<f16>();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const f16 want(between[i]);
+    const bool nan = std::isnan(between[i]) && std::isnan(static_cast<float>(narrow[i]));
+    if (narrow[i].bits != want.bits && !nan) FAIL("to f16 of " << between[i]);
+  }
+}
+
 TEST_CASE("released bytes come back, and reading them meanwhile names the owner") {
   const auto rt = Runtime::create();
   const Tensor t = Tensor::empty(rt, {4}, DType::f32, "blocks.3.mlp.up.weight");
