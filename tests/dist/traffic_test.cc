@@ -105,6 +105,18 @@ TEST_CASE("parameters that stay whole travel as zero2's") {
         t.steps * 2 * 4 * 2 * (resident + root + blocks));
 }
 
+TEST_CASE("the root is gathered once, with or without a tied table") {
+  SmallTraining t{.ranks = 3, .accumulate = 2, .steps = 2};
+  for (const bool tied : {true, false}) {
+    t.tied = tied;
+    const Sizes n = sizes_of(t);
+    const Trace run = train_sharded(t, parse_strategy("fsdp", 3));
+    CHECK(run.bytes[static_cast<size_t>(Traffic::all_gather)] ==
+          t.steps * t.accumulate * 2 * 4 * (2 * n.all - n.kept));
+    for (const auto& counters : run.counters) CHECK(counters.gathers == t.accumulate * (1 + 2 * 3));
+  }
+}
+
 TEST_CASE("frozen parameters are gathered, and not reduced") {
   SmallTraining t{.ranks = 4, .steps = 2, .freeze = "blocks.*.weight"};
   Tape tape(Runtime::create({}));

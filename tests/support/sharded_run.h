@@ -26,6 +26,7 @@ struct SmallTraining {
   int steps = 3;
   int batch = 2;  ///< of a micro-batch
   double dropout = 0;
+  bool tied = true;
   double clip = 0.5;
   NormKind norm = NormKind::two;
   Recompute recompute = Recompute::none;
@@ -92,6 +93,7 @@ inline Gpt2Config small_gpt(const SmallTraining& t) {
           .vocab = 50,
           .context = 8,
           .dropout = t.dropout,
+          .tied = t.tied,
           .recompute = t.recompute,
           .dtype = t.dtype};
 }
