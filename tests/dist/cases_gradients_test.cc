@@ -144,6 +144,18 @@ TEST_CASE("case 3: accumulation with a tied and with unused layers is alike in a
   }
 }
 
+TEST_CASE("case 4: norms of known steps") {
+  // Of a plain loop when this was written: a change that moves all strategies shows, too.
+  constexpr double kNorms[] = {1.0853276, 0.7004250, 0.5906179};
+  const SmallTraining t{.ranks = 2, .accumulate = 2};
+  for (const char* strategy : kStrategies) {
+    INFO(strategy);
+    const Trace run = train_sharded(t, every(strategy, 2));
+    REQUIRE(run.norms.size() == 3);
+    for (size_t i = 0; i < 3; ++i) CHECK(run.norms[i] == Approx(kNorms[i]).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("case 5: the caller decides after how many backward passes a step is over") {
   SmallTraining t{.ranks = 2, .steps = 4};
   t.micro_batches = [](int step) {
