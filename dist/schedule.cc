@@ -238,10 +238,15 @@ void Schedule::finish_gradients() {
   }
   finish_reduction();
   for (size_t i = 0; i < units_.size(); ++i) {
-    for (auto& p : units_[i]->parameters)
+    for (auto& p : units_[i]->parameters) {
       if (plan_.accumulate_order == AccumulateOrder::tree) join_tree(p, passes_[i]);
+      // Of a backward pass that ended with an error.
+      p.whole_grad = {};
+      p.delivered = false;
+    }
     passes_[i] = 0;
   }
+  ends_after_backward_ = false;
   release_all();
   // The others may still read this rank's parts, which the optimizer writes next.
   waiting([&] { mesh_.world().barrier({"before the step"}); });

@@ -187,6 +187,32 @@ TEST_CASE("case 26: a forward pass without backward leaves only the shards") {
     }
 }
 
+TEST_CASE("a backward pass that failed on all ranks leaves nothing behind") {
+  const SmallTraining t{.ranks = 2};
+  for (const char* strategy : kStrategies) {
+    INFO(strategy);
+    auto job = small_job(t);
+    const Trace expected = train_sharded(t, every(strategy, 2), job);
+    job.before_step = [&](Gpt2& model, ShardedModule& sharded, int step) {
+      Tape& tape = model.wte.weight.tape();
+      // Half way through a block, of which some gradients are made.
+      const Variable up =
+          model.blocks[1].mlp.up.forward(tape.constant(inputs(tape.runtime(), {}, 2, 16)));
+      tape.mark([] { fail("not finite"); });
+      const Variable loss = test::small_loss(model, t, 50 + step, 0).loss;
+      try {
+        tape.backward(add(loss, squares(model.blocks[1].mlp.down.forward(up)).loss));
+        check(false, "no error");
+      } catch (const Error& e) {
+        check(std::string(e.what()).find("not finite") != std::string::npos, e.what());
+      }
+      sharded.finish_gradients();
+      sharded.finish_step();
+    };
+    CHECK(train_sharded(t, every(strategy, 2), job).same_results(expected));
+  }
+}
+
 TEST_CASE("a rank that is done keeps its shards while others read them") {
   run_thread_ranks({.ranks = 2, .timeout_s = 60}, [&](Rank& rank) {
     const SmallTraining t;
