@@ -50,7 +50,7 @@ class Schedule {
   void finish_gradients();
   /// Releases every unit, the kept ones too.
   void release_all();
-  /// Gathers `unit` until release_unit(), whatever runs.
+  /// Gathers `unit` until release_hold(), whatever runs.
   void hold(Unit& unit);
   void release_hold(Unit& unit);
   /// What gathers count as from now on.

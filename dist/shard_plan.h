@@ -39,7 +39,7 @@ struct PrefetchPolicy {
   int64_t forward = 1;  ///< units
   int64_t backward = 1;
   /// Not empty: only units of these names are gathered ahead.
-  std::vector<std::string> forward_units, backward_units;
+  std::vector<std::string> forward_units = {}, backward_units = {};
   /// Of all gathered units but the kept ones; nothing is gathered ahead beyond it.
   int64_t bytes = std::numeric_limits<int64_t>::max();
 };
@@ -61,7 +61,7 @@ struct ShardPlan {
   int reshard_after_forward = 1;
   /// Fully sharded parameters of at most so many bytes stay whole on every rank.
   int64_t resident_below = 0;
-  UnitOf unit_of;  ///< empty: units_by_block
+  UnitOf unit_of;  ///< empty: unit_by_block
   PrefetchPolicy prefetch;
   Sync sync = Sync::every;
   AccumulateOrder accumulate_order = AccumulateOrder::sequential;
