@@ -188,6 +188,8 @@ ShardedModule::~ShardedModule() {
   if (std::uncaught_exceptions() == 0) {
     try {
       mesh_.world().barrier({"the sharded module's end"});
+      for (const auto& unit : units_)
+        if (unit->resting.id >= 0) mesh_.shard().forget(unit->resting);
     } catch (const std::exception&) {
       // Another rank failed: whoever calls next, or ends, is told.
     }

@@ -105,9 +105,12 @@ class Communicator {
   /// Synchronous: what the others wrote into their resting tensors before is seen after.
   void barrier(const CallTag& tag) { exchange({}, {}, tag); }
 
-  /// Synchronous: lets the others read `locals` (contiguous, living on) in all_gather without a
-  /// rendezvous. They are written only between two barriers.
+  /// Synchronous: lets the others read `locals` (contiguous) in all_gather without a rendezvous.
+  /// They are written only between two barriers. They are kept until forget() or the end of all
+  /// ranks: after an error on one rank others may still read them.
   virtual Resting rest(const std::vector<Tensor>& locals) = 0;
+  /// Nobody reads these any more: all ranks have said so at a barrier.
+  virtual void forget(Resting /*resting*/) {}
   /// Synchronous: the group of the ranks in `members` (of this group, rising), made by all ranks of
   /// this group at once, each naming the group that it is in. Its calls run on this one's stream.
   virtual std::unique_ptr<Communicator> subgroup(const std::vector<int>& members) = 0;

@@ -619,7 +619,13 @@ Resting LocalComm::rest(const std::vector<Tensor>& locals) {
   for (auto at = all.begin(); table.size() < state_->ranks.size();
        at += static_cast<std::ptrdiff_t>(mine.size()))
     table.emplace_back(at, at + static_cast<std::ptrdiff_t>(mine.size()));
-  return {static_cast<int64_t>(state_->resting.size()) - 1};
+  const auto id = static_cast<int64_t>(state_->resting.size()) - 1;
+  if (const auto& kept = state_->parts.kept) (*kept)[{state_.get(), id}] = locals;
+  return {id};
+}
+
+void LocalComm::forget(Resting resting) {
+  if (const auto& kept = state_->parts.kept) kept->erase({state_.get(), resting.id});
 }
 
 std::unique_ptr<Communicator> LocalComm::subgroup(const std::vector<int>& members) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dist/comm/board.h"
@@ -29,6 +31,9 @@ class BoardMaker {
   virtual std::shared_ptr<Board> make(Communicator& parent, const std::vector<int>& members) = 0;
 };
 
+/// Tensors by the group in which they rest, and their number there.
+using KeptTensors = std::map<std::pair<const void*, int64_t>, std::vector<Tensor>>;
+
 /// What a rank's groups share. `runtime` does the sums.
 struct LocalCommParts {
   RuntimePtr runtime;
@@ -39,6 +44,8 @@ struct LocalCommParts {
   double timeout_s = 300;
   std::optional<Link> link;
   std::function<std::string()> lost_rank;
+  /// Of this rank, by who rested them; it lives until all ranks have ended.
+  std::shared_ptr<KeptTensors> kept;
 };
 
 class LocalComm final : public Communicator {
@@ -62,6 +69,7 @@ class LocalComm final : public Communicator {
   void exchange(std::span<const std::byte> mine, std::span<std::byte> all,
                 const CallTag& tag) override;
   Resting rest(const std::vector<Tensor>& locals) override;
+  void forget(Resting resting) override;
   std::unique_ptr<Communicator> subgroup(const std::vector<int>& members) override;
   TrafficBytes received() const override;
   void set_observer(std::function<void(const CommSpan&)> observe) override;

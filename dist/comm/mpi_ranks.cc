@@ -299,7 +299,8 @@ void run_mpi_ranks(const MpiRanksOptions& options, const std::function<void(Rank
                       .world = world.board,
                       .timeout_s = options.timeout_s,
                       .link = options.link,
-                      .lost_rank = [processes = world.processes] { return processes->gone(); }},
+                      .lost_rank = [processes = world.processes] { return processes->gone(); },
+                      .kept = nullptr},
                      world.board, rank, members);
       Rank mine{rank, ranks, runtime, comm};
       body(mine);

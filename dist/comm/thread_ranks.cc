@@ -85,6 +85,7 @@ void run_thread_ranks(const ThreadRanksOptions& options, const std::function<voi
   std::iota(all.begin(), all.end(), 0);
   // They live until all ranks have ended: a rank may still read what another one had.
   std::vector<RuntimePtr> runtimes(all.size());
+  std::vector<std::shared_ptr<KeptTensors>> kept(all.size());
   std::mutex mutex;
   std::vector<Failure> failures;
 
@@ -103,7 +104,8 @@ void run_thread_ranks(const ThreadRanksOptions& options, const std::function<voi
                       .world = world,
                       .timeout_s = options.timeout_s,
                       .link = options.link,
-                      .lost_rank = {}},
+                      .lost_rank = {},
+                      .kept = kept[static_cast<size_t>(r)] = std::make_shared<KeptTensors>()},
                      world, r, all);
       Rank rank{r, options.ranks, runtime, comm};
       body(rank);
@@ -144,7 +146,8 @@ std::unique_ptr<Communicator> solo_communicator(const RuntimePtr& runtime) {
                      .boards = std::make_shared<ThreadBoards>(),
                      .world = world,
                      .link = std::nullopt,
-                     .lost_rank = {}},
+                     .lost_rank = {},
+                     .kept = nullptr},
       world, 0, std::vector<int>{0});
 }
 

@@ -55,6 +55,7 @@ class LateComm final : public sherd::Communicator {
   sherd::Resting rest(const std::vector<sherd::Tensor>& locals) override {
     return inner_.rest(locals);
   }
+  void forget(sherd::Resting resting) override { inner_.forget(resting); }
   /// Groups of it are late, too.
   std::unique_ptr<sherd::Communicator> subgroup(const std::vector<int>& members) override;
   sherd::TrafficBytes received() const override { return inner_.received(); }
