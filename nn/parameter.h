@@ -38,11 +38,10 @@ class Parameter : public Variable {
   /// until a module names it.
   Parameter(Tape& tape, const Shape& shape, DType dtype, Init init) : init_(init) {
     const CategoryScope scope(*tape.runtime(), Category::params);
-    static_cast<Variable&>(*this) =
-        tape.leaf(Tensor::empty(tape.runtime(), shape, dtype, {},
-                                tape.runtime()->defers_parameters() ? Allocation::later
-                                                                    : Allocation::now),
-                  "parameter");
+    static_cast<Variable&>(*this) = tape.leaf(
+        Tensor::empty(tape.runtime(), shape, dtype, {},
+                      tape.runtime()->defers_parameters() ? Allocation::later : Allocation::now),
+        "parameter");
   }
 
   const Init& init() const { return init_; }

@@ -42,12 +42,12 @@ std::optional<Strides> strides_as(const Shape& from, const Strides& strides, con
 
 }  // namespace
 
-Tensor Tensor::empty(const RuntimePtr& runtime, const Shape& shape, DType dtype,
-                     std::string owner, Allocation allocation) {
+Tensor Tensor::empty(const RuntimePtr& runtime, const Shape& shape, DType dtype, std::string owner,
+                     Allocation allocation) {
   Tensor t;
   const auto bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
-  t.storage_ = std::make_shared<Storage>(runtime, bytes, runtime->category(), std::move(owner),
-                                         allocation);
+  t.storage_ =
+      std::make_shared<Storage>(runtime, bytes, runtime->category(), std::move(owner), allocation);
   t.shape_ = shape;
   t.strides_ = shape.contiguous_strides();
   t.dtype_ = dtype;
