@@ -2,36 +2,17 @@
 
 #include <fnmatch.h>
 
-#include <cstring>
 #include <exception>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "dist/comm/part.h"
 #include "dist/gather.h"
 #include "nn/init.h"
 
 namespace sherd {
 
 namespace {
-
-std::byte* bytes_of(const Tensor& t) {
-  return t.storage()->unguarded_data() + static_cast<size_t>(t.offset()) * size_of(t.dtype());
-}
-
-/// Copies between a whole and the part of it that `rank` has, [outer, n, inner].
-void copy_part(const Cut& cut, int rank, const Tensor& whole, const Tensor& part, bool to_whole) {
-  if (whole.device().is_meta()) return;
-  const auto element = static_cast<int64_t>(size_of(whole.dtype()));
-  const int64_t row = cut.size(rank) * cut.inner * element;
-  for (int64_t o = 0; o < cut.outer && row > 0; ++o) {
-    std::byte* const in_whole =
-        bytes_of(whole) + (o * cut.dim() + cut.begin(rank)) * cut.inner * element;
-    std::byte* const in_part = bytes_of(part) + o * row;
-    if (in_whole == in_part) continue;
-    std::memcpy(to_whole ? in_whole : in_part, to_whole ? in_part : in_whole,
-                static_cast<size_t>(row));
-  }
-}
 
 int cut_dim(const NamedParameter& p, const ShardPlan& plan) {
   for (const auto& rule : plan.placements) {
@@ -79,16 +60,15 @@ void settle(UnitParameter& p, int rank) {
         p.name);
   if (!p.is_sharded()) {
     storage.allocate();
-    const Tensor rows = whole.dims() == 0 ? whole.view({1}) : whole;
     p.local = p.row.optimizer == Placement::replicate
                   ? whole
-                  : rows.slice(0, p.cut.begin(rank), p.cut.begin(rank) + p.cut.size(rank));
+                  : rows_of(whole, p.cut.begin(rank), p.cut.begin(rank + 1));
     return;
   }
   const CategoryScope scope(*whole.runtime(), Category::params);
   p.local = Tensor::empty(whole.runtime(), p.part_shape, whole.dtype(), p.name);
   if (storage.resident()) {
-    copy_part(p.cut, rank, whole, p.local, false);
+    copy_part(p.cut, rank, whole, p.local);
     storage.release();
   }
   storage.recategorize(Category::gathered);
@@ -107,7 +87,7 @@ class ShardedModule::Guard final : public StorageGuard {
 };
 
 ShardedModule::ShardedModule(Module& module, Tape& tape, DeviceMesh& mesh, const ShardPlan& plan)
-    : mesh_(mesh), plan_(plan) {
+    : mesh_(mesh) {
   Communicator& shard = mesh.shard();
   const int k = plan.reshard_after_forward;
   check(k >= 0 && (k <= 1 || shard.size() % k == 0),
@@ -220,7 +200,7 @@ void ShardedModule::init(uint64_t seed) {
         const Tensor whole =
             Tensor::empty(p.local.runtime(), p.parameter.value().shape(), p.local.dtype(), p.name);
         fill_initial(whole, p.parameter.init(), key);
-        copy_part(p.cut, rank, whole, p.local, false);
+        copy_part(p.cut, rank, whole, p.local);
       }
     }
   after_values_changed();
@@ -239,9 +219,9 @@ void ShardedModule::finish_gradients() {
     local.norm_grad = p.grad;
     if (!p.grad) continue;
     if (p.row.optimizer == Placement::replicate) {
-      const Tensor rows = p.grad.dims() == 0 ? p.grad.view({1}) : p.grad;
-      const Cut cut = even_cut(1, rows.size(0), 1, world.size());
-      local.norm_grad = rows.slice(0, cut.begin(world.rank()), cut.begin(world.rank() + 1));
+      const int64_t rows = p.grad.dims() == 0 ? 1 : p.grad.size(0);
+      const Cut cut = even_cut(1, rows, 1, world.size());
+      local.norm_grad = rows_of(p.grad, cut.begin(world.rank()), cut.begin(world.rank() + 1));
     } else if (mesh_.replicate() != nullptr && mesh_.replicate()->rank() != 0) {
       local.norm_grad = {};
     }
@@ -307,7 +287,7 @@ void ShardedModule::take_part(const std::string& name, const Tensor& whole,
   if (p.row.optimizer == Placement::replicate)
     local.copy_from(whole);
   else
-    copy_part(p.cut, mesh_.shard().rank(), whole, local, false);
+    copy_part(p.cut, mesh_.shard().rank(), whole, local);
 }
 
 void ShardedModule::set_value(const std::string& name, const Tensor& whole) {
@@ -316,7 +296,7 @@ void ShardedModule::set_value(const std::string& name, const Tensor& whole) {
         "a value is not like its parameter:", name, describe(whole), "for", p.local.dtype(),
         p.parameter.value().shape());
   if (p.is_sharded())
-    copy_part(p.cut, mesh_.shard().rank(), whole.contiguous(), p.local, false);
+    copy_part(p.cut, mesh_.shard().rank(), whole.contiguous(), p.local);
   else
     p.parameter.value().copy_from(whole);
   p.parameter.value().storage()->bump_version();

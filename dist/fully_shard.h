@@ -77,7 +77,6 @@ class ShardedModule {
   TrafficBytes received() const;
   const std::vector<std::unique_ptr<Unit>>& units() const { return units_; }
   DeviceMesh& mesh() const { return mesh_; }
-  const ShardPlan& plan() const { return plan_; }
   ScheduleCounters take_counters() { return schedule_->take_counters(); }
   /// `narrate` is told, in words, what happens to units from now on; empty: nobody.
   void set_narrator(std::function<void(const std::string&)> narrate) {
@@ -93,7 +92,6 @@ class ShardedModule {
   void after_values_changed();
 
   DeviceMesh& mesh_;
-  const ShardPlan plan_;
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<std::unique_ptr<Guard>> guards_;
   std::unique_ptr<Communicator> group_;

@@ -1,8 +1,7 @@
 #include "dist/gather.h"
 
-#include <cstring>
-
 #include "base/error.h"
+#include "dist/comm/part.h"
 
 namespace sherd {
 
@@ -70,15 +69,7 @@ void release_to_group(Unit& unit, Communicator& group) {
     const CategoryScope scope(*whole.runtime(), Category::params);
     const Cut cut = cut_over(p, group);
     p.group_local = Tensor::empty(whole.runtime(), {cut.numel(group.rank())}, whole.dtype());
-    if (whole.device().is_meta()) continue;
-    const auto element = static_cast<int64_t>(size_of(whole.dtype()));
-    const int64_t row = cut.size(group.rank()) * cut.inner * element;
-    const std::byte* const from = whole.storage()->unguarded_data();
-    std::byte* const to = p.group_local.storage()->unguarded_data();
-    for (int64_t o = 0; o < cut.outer && row > 0; ++o)
-      std::memcpy(to + o * row,
-                  from + (o * cut.dim() + cut.begin(group.rank())) * cut.inner * element,
-                  static_cast<size_t>(row));
+    copy_part(cut, group.rank(), whole, p.group_local);
   }
   release(unit);
   unit.in_group = true;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/comm/part.h"
 #include "tensor/kernels/accumulate.h"
 
 namespace sherd {
@@ -14,12 +15,6 @@ Tensor add(Tensor total, const Tensor& more) {
   if (!total) return more;
   accumulate(total, more);
   return total;
-}
-
-/// This rank's rows of a whole tensor that is cut along dim 0.
-Tensor rows_of(const UnitParameter& p, const Tensor& whole, int rank) {
-  const Tensor rows = whole.dims() == 0 ? whole.view({1}) : whole;
-  return rows.slice(0, p.cut.begin(rank), p.cut.begin(rank) + p.cut.size(rank));
 }
 
 }  // namespace
@@ -51,7 +46,7 @@ UnitReduction reduce_start(Unit& unit, DeviceMesh& mesh, DType wire) {
     }
     Tensor part;
     if (p.row.gradients == Placement::replicate && !absent)
-      part = rows_of(p, whole, shard.rank());
+      part = rows_of(whole, p.cut.begin(shard.rank()), p.cut.begin(shard.rank() + 1));
     else
       part = Tensor::empty(runtime, p.part_shape, dtype, p.name);
     reduction.items.push_back({&p, whole, part, scattered_present, scattered.size()});

@@ -19,15 +19,9 @@ bool contains(const std::vector<Unit*>& units, const Unit* unit) {
 
 Schedule::Schedule(Tape& tape, std::vector<std::unique_ptr<Unit>>& units, DeviceMesh& mesh,
                    Communicator* group, const ShardPlan& plan)
-    : tape_(tape),
-      units_(units),
-      mesh_(mesh),
-      group_(group),
-      plan_(plan),
-      passes_(units.size(), 0) {}
+    : tape_(tape), units_(units), mesh_(mesh), group_(group), plan_(plan) {}
 
 void Schedule::plan_order() {
-  passes_.assign(units_.size(), 0);
   for (const auto& unit : units_)
     if (unit->gathers() && !unit->kept) order_.push_back(unit.get());
 }
@@ -96,12 +90,11 @@ void Schedule::end_pass() {
     unreduced_ = !sync_;
     // Parameters that nothing used on this rank take part with zeros.
     for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) {
-      bool whole = true, any = false;
-      for (const auto& p : (*unit)->parameters) {
-        whole = whole && (p.delivered || !p.trainable());
-        any = any || p.trainable();
-      }
-      if (any && !whole && sync_) start_reduction(**unit);
+      const auto& all = (*unit)->parameters;
+      const bool lacks = std::any_of(all.begin(), all.end(), [](const UnitParameter& p) {
+        return p.trainable() && !p.delivered;
+      });
+      if (lacks && sync_) start_reduction(**unit);
     }
     if (in_pass_) order_ = trace_;
     for (const auto& unit : units_)
@@ -111,7 +104,6 @@ void Schedule::end_pass() {
   for (const auto& unit : units_)
     for (auto& p : unit->parameters) p.delivered = false;
   release_all();
-  in_pass_ = false;
   in_backward_ = false;
   ends_after_backward_ = false;
 }
@@ -217,11 +209,9 @@ void Schedule::start_reduction(Unit& unit) {
 
 void Schedule::finish_reduction() {
   if (!reduction_) return;
-  for (size_t i = 0; i < units_.size(); ++i) {
-    if (units_[i].get() != reduction_->unit) continue;
-    waiting([&] { reduce_finish(*reduction_, plan_.accumulate_order, passes_[i]); });
-    ++passes_[i];
-  }
+  int64_t& before = reduction_->unit->reductions;
+  waiting([&] { reduce_finish(*reduction_, plan_.accumulate_order, before); });
+  ++before;
   reduction_.reset();
 }
 
@@ -230,21 +220,18 @@ void Schedule::finish_gradients() {
         "unshard() is in place, and what it gathered would miss the step; call "
         "reshard() before");
   if (std::exchange(unreduced_, false)) {
-    for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit) {
-      const auto& all = (*unit)->parameters;
-      if (std::any_of(all.begin(), all.end(), [](const auto& p) { return p.trainable(); }))
-        start_reduction(**unit);
-    }
+    for (auto unit = units_.rbegin(); unit != units_.rend(); ++unit)
+      if ((*unit)->trainable()) start_reduction(**unit);
   }
   finish_reduction();
-  for (size_t i = 0; i < units_.size(); ++i) {
-    for (auto& p : units_[i]->parameters) {
-      if (plan_.accumulate_order == AccumulateOrder::tree) join_tree(p, passes_[i]);
+  for (const auto& unit : units_) {
+    for (auto& p : unit->parameters) {
+      if (plan_.accumulate_order == AccumulateOrder::tree) join_tree(p, unit->reductions);
       // Of a backward pass that ended with an error.
       p.whole_grad = {};
       p.delivered = false;
     }
-    passes_[i] = 0;
+    unit->reductions = 0;
   }
   ends_after_backward_ = false;
   release_all();

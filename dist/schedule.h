@@ -101,7 +101,6 @@ class Schedule {
   Traffic traffic_ = Traffic::all_gather;
   std::vector<Unit*> to_keep_;  // seen to be used again: kept from the next pass on
   std::optional<UnitReduction> reduction_;
-  std::vector<int64_t> passes_;  // reductions of each unit in this step
   ScheduleCounters counters_;
   std::function<void(const std::string&)> narrate_;
 };

@@ -2,6 +2,7 @@
 // gather.h, reduce.h and schedule.h say what is done with it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,13 @@ struct Unit {
   bool prefetched = false;  ///< gathered ahead, and not used yet
   uint64_t last_op = 0;     ///< Tape::ops() when it was last read
 
+  int64_t reductions = 0;  ///< begun and ended in this step
+
+  /// Whether any parameter is.
+  bool trainable() const {
+    return std::any_of(parameters.begin(), parameters.end(),
+                       [](const UnitParameter& p) { return p.trainable(); });
+  }
   std::string label() const { return name.empty() ? "root" : name; }
   bool gathers() const { return gathered_bytes > 0; }
 };

@@ -27,24 +27,28 @@ std::map<std::string, std::string> settings(const std::string& toml) {
   return values;
 }
 
-}  // namespace
-
-RuntimePtr make_runtime(const RunSection& run, std::int64_t ranks) {
+RuntimeOptions runtime_options(const RunSection& run, std::int64_t ranks) {
   RuntimeOptions options;
   options.threads = static_cast<int>(
       run.threads_per_rank.value_or(std::max<std::int64_t>(1, usable_cores() / ranks)));
   if (run.isa != "auto") options.isa = parse_isa(run.isa);
   options.memory_limit = run.memory_limit ? run.memory_limit->count : 0;
-  return Runtime::create(options);
+  return options;
+}
+
+}  // namespace
+
+RuntimePtr make_runtime(const RunSection& run, std::int64_t ranks) {
+  return Runtime::create(runtime_options(run, ranks));
 }
 
 ThreadRanksOptions rank_options(const RunConfig& config) {
+  const RuntimeOptions runtime = runtime_options(config.run, config.dist.ranks);
   ThreadRanksOptions options;
   options.ranks = static_cast<int>(config.dist.ranks);
-  options.threads_per_rank = static_cast<int>(config.run.threads_per_rank.value_or(
-      std::max<std::int64_t>(1, usable_cores() / config.dist.ranks)));
-  if (config.run.isa != "auto") options.isa = parse_isa(config.run.isa);
-  options.memory_limit = config.run.memory_limit ? config.run.memory_limit->count : 0;
+  options.threads_per_rank = runtime.threads;
+  options.isa = runtime.isa;
+  options.memory_limit = runtime.memory_limit;
   options.timeout_s = config.dist.timeout_s;
   if (config.dist.link) options.link = Link{config.dist.link->gbps, config.dist.link->latency_us};
   return options;

@@ -75,9 +75,10 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
       groups_(group_parameters(parameters_, config.optim)),
       optimizer_(make_optimizer(config.optim)),
       schedule_(make_schedule(config)),
-      mesh_(comm_, make_plan(config, parameters_).replicas) {
+      plan_(make_plan(config, parameters_)),
+      mesh_(comm_, plan_.replicas) {
   if (first_rank()) folder_.emplace(config.run.out, use_of(config, checkpoint_.path));
-  sharded_ = fully_shard(model_, tape_, mesh_, make_plan(config, parameters_));
+  sharded_ = fully_shard(model_, tape_, mesh_, plan_);
   if (!resumed()) sharded_->init(seed());
   slots_ = make_slots(*sharded_, groups_, *optimizer_);
   const RunState saved = state_;
@@ -176,7 +177,7 @@ StepMetrics Trainer::step() {
   const Context in("step ", state_.step + 1);
   const double begin_s = steady_seconds();
   runtime_->allocator().reset_peak();
-  const bool every = sharded_->plan().sync == Sync::every;
+  const bool every = plan_.sync == Sync::every;
   std::vector<Loss> losses;
   for (std::int64_t k = 0; k < num_micro_batches(); ++k) {
     sharded_->set_sync(every || k + 1 == num_micro_batches());

@@ -133,6 +133,7 @@ class Trainer {
   std::vector<ParamGroup> groups_;
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule schedule_;
+  const ShardPlan plan_;
   DeviceMesh mesh_;
   std::unique_ptr<ShardedModule> sharded_;
   std::vector<Slot> slots_;  // of sharded_->trainable(), in its order

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "dist/comm/part.h"
 #include "dist/comm/tree_sum_kernels.h"
 
 namespace sherd {
@@ -30,11 +31,6 @@ constexpr std::byte kNoBytes{};
 const std::byte* summands(const std::byte* whole, bool absent) {
   if (absent) return nullptr;
   return whole != nullptr ? whole : &kNoBytes;
-}
-
-/// On the rank's thread only: a tensor may get its bytes there.
-std::byte* bytes_of(const Tensor& t) {
-  return t.storage()->unguarded_data() + static_cast<size_t>(t.offset()) * size_of(t.dtype());
 }
 
 int64_t num_bytes(const Tensor& t) { return t.numel() * static_cast<int64_t>(size_of(t.dtype())); }

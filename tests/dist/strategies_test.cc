@@ -1,30 +1,16 @@
 // Every strategy, grouping and prefetch gives the same bits.
-#include "tests/support/sharded_run.h"
-#include "third_party/catch2/test.h"
+#include "tests/dist/toy.h"
 
 namespace sherd {
 namespace {
 
+using test::check_close;
+using test::every;
 using test::small_job;
 using test::SmallTraining;
 using test::Trace;
 using test::train_plain;
 using test::train_sharded;
-
-/// Reduced after every micro-batch, so that strategies can be compared.
-ShardPlan every(const std::string& strategy, int ranks) {
-  ShardPlan plan = parse_strategy(strategy, ranks);
-  plan.sync = Sync::every;
-  return plan;
-}
-
-void check_close(const Trace& a, const Trace& b, double tolerance) {
-  REQUIRE(a.losses.size() == b.losses.size());
-  for (size_t i = 0; i < a.losses.size(); ++i) {
-    CHECK(a.losses[i] == Approx(b.losses[i]).epsilon(tolerance));
-    CHECK(a.norms[i] == Approx(b.norms[i]).epsilon(tolerance));
-  }
-}
 
 }  // namespace
 
