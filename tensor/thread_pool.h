@@ -41,13 +41,20 @@ class ThreadPool {
     int64_t blocks = 0;
   };
 
-  void dispatch(const Job& job);
-  void work();
-  void worker();
+  /// The blocks that one thread takes first: neighbours, and the same ones in each job of as many
+  /// blocks, so that a thread finds in its cache what it wrote a job before.
+  struct alignas(64) Range {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
 
+  void dispatch(const Job& job);
+  void work(size_t thread);
+  void worker(size_t thread);
+
+  std::vector<Range> ranges_;  // one for each thread; the caller's is the first
   std::vector<std::thread> workers_;
   Job job_;
-  std::atomic<int64_t> next_{0};
   std::atomic<uint32_t> generation_{0};
   std::atomic<uint32_t> running_{0};  // workers that have not finished this generation
   std::atomic<bool> stop_{false};
