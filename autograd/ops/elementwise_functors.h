@@ -29,15 +29,15 @@ struct Relu {
   }
 };
 
-/// σ(x) = 1 / (1 + e^-x) and 1 - σ(x), each with all its digits: the larger of them is r, the
-/// smaller e r, where e = e^-|x| and r = 1 / (1 + e).
+/// σ(x) = r and 1 - σ(x) = e r, each with all its digits, where e = e^-x and r = 1 / (1 + e). x is
+/// cut where that changes no digit; far left σ is 0, for x σ(x) to be 0. NaN may become any value.
 template <class V>
 [[gnu::always_inline]] inline void logistic(V x, V& s, V& rest) {
-  const V e = exp(-abs(x));
-  const V larger = reciprocal(e + 1);
-  const V smaller = e * larger;
-  s = select_less(x, V{}, smaller, larger);
-  rest = select_less(x, V{}, larger, smaller);
+  constexpr auto kEnd = static_cast<ElementOf<V>>(-kExpLow<ElementOf<V>>) - 1;
+  const V e = exp_in_range(clamp(-x, -kEnd, kEnd));
+  const V r = reciprocal(e + 1);
+  s = select_less(splat(kEnd), -x, V{}, r);
+  rest = e * r;
 }
 
 struct Sigmoid {
@@ -46,6 +46,7 @@ struct Sigmoid {
     V s;
     V rest;
     logistic(x, s, rest);
+    s = keep_nan(x, s);
     return {s, s * rest};
   }
 };

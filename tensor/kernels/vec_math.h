@@ -39,39 +39,41 @@ template <class V>
       x, y);
 }
 
-/// e^x within 1 ulp; infinity above the range, NaN for NaN. Results below the normal range are 0:
-/// subnormal ones would cost a hundred cycles each, and masked scores are all there.
+/// Where e^x is a normal number: from ln of the smallest to ln of the largest.
+template <class E>
+constexpr E kExpLow = static_cast<E>(sizeof(E) == 4 ? -87.3365 : -708.396);
+template <class E>
+constexpr E kExpHigh = static_cast<E>(sizeof(E) == 4 ? 88.72283 : 709.782712893384);
+
+/// x moved into [low, high]; NaN stays.
+template <class V>
+[[gnu::always_inline]] inline V clamp(V x, ElementOf<V> low, ElementOf<V> high) {
+  const V c = select_less(splat(high), x, splat(high), x);
+  return select_less(c, splat(low), splat(low), c);
+}
+
+/// e^x within 1 ulp, for x in [kExpLow, kExpHigh]; anything for NaN.
 /// x = n ln 2 + r, |r| <= ln 2 / 2; the polynomial is that of Cephes' expf.
-[[gnu::always_inline]] inline F32x16 exp(F32x16 x) {
-  constexpr float kLow = -87.3365f;      // ln 2^-126
-  constexpr float kHigh = 88.72283f;     // ln of the largest float
+[[gnu::always_inline]] inline F32x16 exp_in_range(F32x16 x) {
   constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: adding it leaves n in the low bits
-  F32x16 c = select_less(x, splat(kLow), splat(kLow), x);
-  c = select_less(splat(kHigh), c, splat(kHigh), c);
-  const F32x16 shifted = c * 1.44269504f + kRound;
+  const F32x16 shifted = x * 1.44269504f + kRound;
   const F32x16 n = shifted - kRound;
-  const F32x16 r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
+  const F32x16 r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
   F32x16 p = r * 1.9875691500e-4f + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  const U32x16 scaled = bits_as<U32x16>(p) + (bits_as<U32x16>(shifted) << 23);
-  const F32x16 y = select_less(x, splat(kLow), F32x16{}, bits_as<F32x16>(scaled));
-  return up_to(kHigh, x, y);
+  return bits_as<F32x16>(bits_as<U32x16>(p) + (bits_as<U32x16>(shifted) << 23));
 }
 
 /// The same for f64; the polynomial is the Taylor series.
-[[gnu::always_inline]] inline F64x8 exp(F64x8 x) {
-  constexpr double kLow = -708.396;
-  constexpr double kHigh = 709.782712893384;
+[[gnu::always_inline]] inline F64x8 exp_in_range(F64x8 x) {
   constexpr double kRound = 6755399441055744.0;  // 1.5 · 2^52
-  F64x8 c = select_less(x, splat(kLow), splat(kLow), x);
-  c = select_less(splat(kHigh), c, splat(kHigh), c);
-  const F64x8 shifted = c * 1.4426950408889634 + kRound;
+  const F64x8 shifted = x * 1.4426950408889634 + kRound;
   const F64x8 n = shifted - kRound;
-  const F64x8 r = (c - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6;
+  const F64x8 r = (x - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6;
   F64x8 p = splat(1.0 / 6227020800.0);
   p = p * r + 1.0 / 479001600.0;
   p = p * r + 1.0 / 39916800.0;
@@ -85,9 +87,16 @@ template <class V>
   p = p * r + 1.0 / 6.0;
   p = p * r + 0.5;
   p = p * (r * r) + r + 1.0;
-  const U64x8 scaled = bits_as<U64x8>(p) + (bits_as<U64x8>(shifted) << 52);
-  const F64x8 y = select_less(x, splat(kLow), F64x8{}, bits_as<F64x8>(scaled));
-  return up_to(kHigh, x, y);
+  return bits_as<F64x8>(bits_as<U64x8>(p) + (bits_as<U64x8>(shifted) << 52));
+}
+
+/// e^x; infinity above the range, NaN for NaN. Results below the normal range are 0: subnormal ones
+/// would cost a hundred cycles each, and masked scores are all there.
+template <class V>
+[[gnu::always_inline]] inline V exp(V x) {
+  using E = ElementOf<V>;
+  const V y = exp_in_range(clamp(x, kExpLow<E>, kExpHigh<E>));
+  return up_to(kExpHigh<E>, x, select_less(x, splat(kExpLow<E>), V{}, y));
 }
 
 /// ln x within 2 ulp; -infinity for 0 and subnormal x, NaN below.
