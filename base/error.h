@@ -1,11 +1,14 @@
 // Errors: one exception type with context frames, and the two functions that raise it.
-// Invariant: formatting happens only when something has already failed.
+// Invariant: numbers are formatted only when something has already failed, or in a frame that few
+// push.
 #pragma once
 
 #include <exception>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,11 +36,18 @@ inline std::vector<std::string>& context_frames() {
   return frames;
 }
 
+/// Joins text without a stream, which costs a microsecond: each op of a step pushes a frame.
 template <class... A>
 std::string concat(const A&... a) {
-  std::ostringstream out;
-  ((out << a), ...);
-  return out.str();
+  if constexpr ((std::is_convertible_v<const A&, std::string_view> && ...)) {
+    std::string text;
+    (text.append(std::string_view(a)), ...);
+    return text;
+  } else {
+    std::ostringstream out;
+    ((out << a), ...);
+    return out.str();
+  }
 }
 
 }  // namespace detail
