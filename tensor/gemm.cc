@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "tensor/gemm_block.h"
-#include "tensor/kernels/copy.h"
-#include "tensor/tensor.h"
 
 namespace sherd {
 
@@ -51,67 +49,6 @@ Gemm block_of(Gemm g, int64_t item, int64_t first, int64_t size) {
   return g;
 }
 
-void gemm_same_dtype(Runtime& runtime, const Gemm& g) {
-  const int64_t length = std::max(g.m, g.n);
-  const int64_t size = block_size(g);
-  const int64_t per_item = (length + size - 1) / size;
-  runtime.pool().run(per_item * g.batch, [&](int64_t i) {
-    const int64_t first = i % per_item * size;
-    const Gemm block = block_of(g, i / per_item, first, std::min(size, length - first));
-    // oneDNN refuses k = 0.
-    if (g.in == DType::f32 && g.k > 0)
-      detail::gemm_onednn(block);
-    else
-      detail::gemm_eigen(block);
-  });
-}
-
-/// The matrix stored at `data` as f32, and its new leading dim: a contiguous copy.
-const void* widen(const RuntimePtr& runtime, const void* data, DType dtype, int64_t batch,
-                  int64_t stride, int64_t rows, int64_t columns, int64_t ld, Tensor& copy) {
-  // One view over all items: [batch, rows, columns] with the caller's strides.
-  const Tensor whole = Tensor::strided(runtime, {batch, rows, columns}, {stride, ld, 1}, dtype,
-                                       const_cast<void*>(data));
-  copy = whole.to(DType::f32);
-  return copy.raw();
-}
-
-/// Half dtypes are widened, multiplied in f32 and rounded once. Measured on a CPU with AVX512_BF16
-/// at half the rate of f32 (Intel without AMX): twice as fast as oneDNN's bf16.
-void gemm_halves(Runtime& runtime, const Gemm& g) {
-  const RuntimePtr self = runtime.shared_from_this();
-  const CategoryScope staging(runtime, Category::staging);
-  Gemm wide = g;
-  wide.in = wide.out = DType::f32;
-  Tensor a, b, bias, c;
-  const int64_t rows_a = g.transpose_a ? g.k : g.m;
-  const int64_t columns_a = g.transpose_a ? g.m : g.k;
-  const int64_t rows_b = g.transpose_b ? g.n : g.k;
-  const int64_t columns_b = g.transpose_b ? g.k : g.n;
-  wide.a = widen(self, g.a, g.in, g.batch, g.stride_a, rows_a, columns_a, g.lda, a);
-  wide.lda = columns_a;
-  wide.stride_a = rows_a * columns_a;
-  wide.b = widen(self, g.b, g.in, g.batch, g.stride_b, rows_b, columns_b, g.ldb, b);
-  wide.ldb = columns_b;
-  wide.stride_b = rows_b * columns_b;
-  if (g.bias != nullptr) wide.bias = widen(self, g.bias, g.in, 1, 0, 1, g.n, g.n, bias);
-  if (g.out == DType::f32) {
-    if (!runtime.device().is_meta()) gemm_same_dtype(runtime, wide);
-    return;
-  }
-  const Tensor target =
-      Tensor::strided(self, {g.batch, g.m, g.n}, {g.stride_c, g.ldc, 1}, g.out, g.c);
-  if (g.accumulate)
-    c = target.to(DType::f32);
-  else
-    c = Tensor::empty(self, {g.batch, g.m, g.n});
-  wide.c = c.raw();
-  wide.ldc = g.n;
-  wide.stride_c = g.m * g.n;
-  if (!runtime.device().is_meta()) gemm_same_dtype(runtime, wide);
-  copy(c, target);
-}
-
 }  // namespace
 
 void gemm(Runtime& runtime, const Gemm& g) {
@@ -119,10 +56,23 @@ void gemm(Runtime& runtime, const Gemm& g) {
         "gemm does not compute", g.out, "from", g.in);
   check(g.bias == nullptr || !g.accumulate, "gemm adds either a bias or to c");
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
-  if (size_of(g.in) == 2)
-    gemm_halves(runtime, g);
-  else if (!runtime.device().is_meta())
-    gemm_same_dtype(runtime, g);
+  const bool halves = size_of(g.in) == 2;
+  if (runtime.device().is_meta() && !halves) return;
+  const RuntimePtr self = runtime.shared_from_this();
+  const CategoryScope staging(runtime, Category::staging);
+  const int64_t length = std::max(g.m, g.n);
+  const int64_t size = block_size(g);
+  const int64_t per_item = (length + size - 1) / size;
+  runtime.pool().run(per_item * g.batch, [&](int64_t i) {
+    const int64_t first = i % per_item * size;
+    const Gemm block = block_of(g, i / per_item, first, std::min(size, length - first));
+    if (halves)
+      detail::gemm_halves(self, block);
+    else if (g.in == DType::f32)
+      detail::gemm_f32(block);
+    else
+      detail::gemm_eigen(block);
+  });
 }
 
 }  // namespace sherd

@@ -29,6 +29,7 @@ class OneOmpThread {
 constexpr int64_t kPieceDepth = 224;
 constexpr int64_t kPieceRows = 128;
 constexpr int64_t kPieceStride = kPieceRows + 16;  // never a power of two: see gemm_transposed_a
+constexpr int64_t kShortRow = 256;
 
 void sgemm(const Gemm& g, float beta) {
   const dnnl_status_t status =
@@ -72,10 +73,18 @@ void gemm_onednn(const Gemm& g) {
     for (int64_t i = 0; i < g.m; ++i) std::copy_n(bias, g.n, static_cast<float*>(g.c) + i * g.ldc);
     beta = 1.0f;
   }
-  if (g.transpose_a)
+  if (g.transpose_a && g.lda > kShortRow)
     gemm_transposed_a(g, beta);
   else
     sgemm(g, beta);
+}
+
+void gemm_f32(const Gemm& g) {
+  // oneDNN refuses k = 0.
+  if (g.k > 0)
+    gemm_onednn(g);
+  else
+    gemm_eigen(g);
 }
 
 }  // namespace sherd::detail
