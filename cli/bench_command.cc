@@ -1,12 +1,11 @@
 // sherd bench: the ceilings of this machine and how close a training step comes.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "analysis/gemm_bench.h"
 #include "analysis/step_bench.h"
+#include "base/file.h"
 #include "base/machine.h"
 #include "cli/commands.h"
 
@@ -73,10 +72,7 @@ nlohmann::ordered_json measure_step(const BenchOptions& options, const std::stri
 }
 
 void write_json(const std::string& path, const nlohmann::ordered_json& document) {
-  if (path.empty()) return;
-  std::ofstream out(path);
-  out << document.dump(2) << '\n';
-  if (!out.flush()) fail_as(ErrorKind::io, "cannot write", path);
+  if (!path.empty()) write_file(path, document.dump(2) + "\n");
 }
 
 void add_options(CLI::App& command, BenchOptions& options) {
@@ -104,6 +100,8 @@ void add_bench(CLI::App& app) {
     threads();
     write_json(options->json, {{"gemm", measure_gemm(*options)}});
   });
+
+  add_bench_comm(*bench);
 
   CLI::App* step =
       bench->add_subcommand("step", "whole training steps of the workloads W1, W2, W3");

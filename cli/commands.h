@@ -14,6 +14,8 @@ void add_tokenize(CLI::App& app);
 void add_config(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_bench(CLI::App& app);
+/// The part of bench that needs ranks.
+void add_bench_comm(CLI::App& bench);
 /// Those of the design that this version does not have: each says so.
 void add_unavailable(CLI::App& app);
 

@@ -238,7 +238,10 @@ void ShardedModule::finish_step() {
     }
   for (auto& local : trainable_) local.grad = local.norm_grad = {};
   if (!items.empty())
-    mesh_.shard().all_gather(std::move(items), {"parameters", Traffic::all_gather}).event().wait();
+    mesh_.shard()
+        .all_gather(std::move(items), {"parameters", Traffic::all_gather, RunOn::caller})
+        .event()
+        .wait();
   after_values_changed();
 }
 
@@ -272,7 +275,10 @@ Tensor ShardedModule::gather_whole(const std::string& name, const Tensor& local)
   const CategoryScope scope(*local.runtime(), Category::gathered);
   const Tensor whole =
       Tensor::empty(local.runtime(), p.parameter.value().shape(), local.dtype(), name);
-  mesh_.shard().all_gather({{local, whole, p.cut}}, {name, Traffic::checkpoint}).event().wait();
+  mesh_.shard()
+      .all_gather({{local, whole, p.cut}}, {name, Traffic::checkpoint, RunOn::caller})
+      .event()
+      .wait();
   return whole;
 }
 

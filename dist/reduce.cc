@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "dist/comm/part.h"
 #include "tensor/kernels/accumulate.h"
 
@@ -65,7 +66,9 @@ UnitReduction reduce_start(Unit& unit, DeviceMesh& mesh, DType wire) {
                                                           {}, scattered_present));
     if (mesh.replicate() != nullptr && any_absent) {
       // A parameter that no rank of this replica used: only now is that known.
+      const double begin_s = steady_seconds();
       reduction.works.back().event().wait();
+      reduction.waited_s = steady_seconds() - begin_s;
       for (size_t i = 0; i < parts.size(); ++i) parts[i].absent = (*scattered_present)[i] == 0;
     }
     if (mesh.replicate() != nullptr)

@@ -25,7 +25,7 @@ struct UnitReduction {
   Unit* unit = nullptr;
   std::vector<Item> items;
   std::vector<Work> works;
-  bool last = false;  ///< of the step, for AccumulateOrder::tree
+  double waited_s = 0;  ///< in reduce_start, for a collective that another one needs
 };
 
 /// Starts reducing the trainable parameters' whole gradients, which the reduction takes over; a

@@ -204,6 +204,7 @@ void Schedule::start_reduction(Unit& unit) {
   finish_reduction();
   const Context in("unit ", unit.label());
   reduction_ = reduce_start(unit, mesh_, plan_.reduce);
+  counters_.exposed_s += reduction_->waited_s;
   if (narrate_) say(unit, "is reduced: its gradients become sums over the ranks");
 }
 

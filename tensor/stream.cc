@@ -57,10 +57,11 @@ Stream::~Stream() {
   thread_.join();
 }
 
-Event Stream::submit(std::function<void()> task, std::vector<Event> after) {
+Event Stream::submit(std::function<void()> task, std::vector<Event> after, RunOn where) {
   const Event done(std::make_shared<Event::State>());
   Task item{std::move(task), std::move(after), detail::context_frames(), done};
-  if (kind_ == StreamKind::caller) {
+  // Once the last task is done, the worker touches nothing before the next one is queued.
+  if (kind_ == StreamKind::caller || (where == RunOn::caller && last_.done())) {
     run(item);
   } else {
     const std::lock_guard lock(mutex_);

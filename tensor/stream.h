@@ -55,6 +55,14 @@ enum class StreamKind {
   worker   ///< tasks run on a thread of the stream's own, which sleeps when idle
 };
 
+/// Where a task of a worker stream runs.
+enum class RunOn {
+  worker,
+  /// The calling thread, if the stream has nothing to do: for who would wait at once, so that no
+  /// thread need wake up.
+  caller
+};
+
 /// An ordered queue of tasks. Submit and wait from one thread, the rank's; not from its own tasks.
 class Stream {
  public:
@@ -70,7 +78,8 @@ class Stream {
   /// Runs `task` after all that was submitted before, and after `after`; the caller's context is in
   /// place while it runs. If one of those failed, the task does not run and fails likewise. Never
   /// throws what the task throws: that is in the Event.
-  Event submit(std::function<void()> task, std::vector<Event> after = {});
+  Event submit(std::function<void()> task, std::vector<Event> after = {},
+               RunOn where = RunOn::worker);
   /// The point after all that was submitted so far.
   Event record() const { return last_; }
   /// What is submitted from now on runs after `event`. A caller stream blocks, and throws the

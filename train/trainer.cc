@@ -165,10 +165,9 @@ void Trainer::run(std::ostream& out) {
     StepMetrics m = step();
     if (eval_every > 0 && (finished() || state_.step % eval_every == 0)) m.val_loss = evaluate();
     take_peak(m);
-    add_counters(m);
+    stop = share_counters(m);
     if (metrics) metrics->append(m);
     show(m, progress);
-    stop = agree_to_stop();
     if (finished() || stop || (save_every > 0 && state_.step % save_every == 0)) save();
   }
 }
@@ -226,20 +225,27 @@ Trainer::Loss Trainer::sum_losses(std::span<const Loss> mine) {
   return total;
 }
 
-bool Trainer::agree_to_stop() {
-  std::int64_t stop = options_.should_stop && options_.should_stop() ? 1 : 0;
-  max_words(comm_, {&stop, 1}, {"stop"});
-  return stop != 0;
-}
-
-void Trainer::add_counters(StepMetrics& m) {
-  // Of all ranks: the largest peak, the mean of bytes received.
+bool Trainer::share_counters(StepMetrics& m) {
+  struct Words {
+    std::int64_t peak_bytes;
+    std::int64_t stop;
+    TrafficBytes received;
+  };
   const TrafficBytes now = sharded_->received();
-  std::array<std::int64_t, kTraffics> bytes{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = now[i] - received_[i];
+  Words mine{m.peak_bytes, options_.should_stop && options_.should_stop() ? 1 : 0, now};
+  for (std::size_t i = 0; i < now.size(); ++i) mine.received[i] -= received_[i];
   received_ = now;
-  max_words(comm_, {&m.peak_bytes, 1}, {"metrics"});
-  sum_words(comm_, bytes, {"metrics"});
+  std::vector<Words> all(static_cast<std::size_t>(comm_.size()));
+  comm_.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                 {"metrics"});
+  // Of all ranks: the largest peak, the mean of bytes received.
+  TrafficBytes bytes{};
+  bool stop = false;
+  for (const Words& words : all) {
+    m.peak_bytes = std::max(m.peak_bytes, words.peak_bytes);
+    stop = stop || words.stop != 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] += words.received[i];
+  }
   const auto mean = [&](Traffic t) { return bytes[static_cast<std::size_t>(t)] / comm_.size(); };
   m.comm_bytes = {.all_gather = mean(Traffic::all_gather),
                   .reduce_scatter = mean(Traffic::reduce_scatter),
@@ -250,6 +256,7 @@ void Trainer::add_counters(StepMetrics& m) {
                   .padding = mean(Traffic::padding)};
   const double exposed_s = sharded_->take_counters().exposed_s;
   m.exposed_comm_ms = comm_.size() > 1 ? exposed_s * 1e3 : 0;
+  return stop;
 }
 
 Trainer::Loss Trainer::forward_backward(std::int64_t k) {

@@ -106,12 +106,11 @@ class Trainer {
   Loss forward_backward(std::int64_t k);
   /// The losses of all ranks, summed in the tree of design section 3: by micro-batch g.
   Loss sum_losses(std::span<const Loss> mine);
-  bool agree_to_stop();
   LossResult loss_of(const std::vector<std::int32_t>& rows, const ForwardOptions& options);
   GradNorm take_gradients(double scale);
   void drop_gradients();
-  /// Of all ranks.
-  void add_counters(StepMetrics& metrics);
+  /// Metrics of all ranks; whether one of them is asked to stop.
+  bool share_counters(StepMetrics& metrics);
   [[noreturn]] void explain_not_finite(std::int64_t begin, std::int64_t end,
                                        const std::string& what);
   void take_peak(StepMetrics& metrics);

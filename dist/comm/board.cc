@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/progress.h"
 #include "tensor/dtype.h"
 
@@ -21,8 +22,8 @@ namespace sherd {
 namespace {
 
 constexpr int64_t kSliceMs = 50;
-// About 5 us: a peer that is as good as there is met without a trip to the kernel.
-constexpr int kSpins = 100;
+// A peer that is as good as there is met without a trip to the kernel, which costs as much.
+constexpr double kSpin_s = 20e-6;
 // How long a rank that ends waits for others that may be reading its memory.
 constexpr double kMostReading_s = 5;
 
@@ -92,7 +93,10 @@ void Board::wake_all() {
 }
 
 BoardUser::BoardUser(Board* board, int rank, Options options)
-    : board_(board), rank_(rank), options_(std::move(options)) {}
+    : board_(board),
+      rank_(rank),
+      options_(std::move(options)),
+      spins_(board->ranks() <= usable_cores()) {}
 
 void BoardUser::meet(BoardEntry entry) {
   // Before the look at the abort: give_up() of another rank sees this one's mark, or this rank sees
@@ -153,11 +157,11 @@ bool BoardUser::all_here() const {
 }
 
 void BoardUser::wait_for_all(const char* until) {
-  for (int i = 0; i < kSpins; ++i) {
+  const double begin_s = steady_seconds();
+  do {
     if (all_here()) return;
     _mm_pause();
-  }
-  const double begin_s = steady_seconds();
+  } while (spins_ && steady_seconds() - begin_s < kSpin_s);
   for (;;) {
     // Sleepers is raised before changes is read, and arrive() does both the other way round: either
     // the arrival is seen here, or the sleeper is seen there.

@@ -113,6 +113,7 @@ class BoardUser {
   Board* const board_;
   const int rank_;
   const Options options_;
+  const bool spins_;  // before it sleeps: each rank may have a core
   uint32_t calls_ = 0;
   uint32_t arrivals_ = 0;
 };

@@ -31,6 +31,8 @@ using TrafficBytes = std::array<int64_t, kTraffics>;
 struct CallTag {
   std::string unit;  ///< "blocks.3"
   Traffic traffic = Traffic::control;
+  /// RunOn::caller: this thread waits at once, and runs the call itself if nothing is in flight.
+  RunOn where = RunOn::worker;
 };
 
 /// One tensor of a collective: the whole, and this rank's part of it as `cut` says.
@@ -117,7 +119,7 @@ class Communicator {
 
   /// What was received since the start.
   virtual TrafficBytes received() const = 0;
-  /// `observe` is called on the stream's thread after each collective; empty: nobody.
+  /// `observe` is called on the thread of each collective after it; empty: nobody.
   virtual void set_observer(std::function<void(const CommSpan&)> observe) = 0;
 
   /// Ends the group: whoever waits or calls gets an Error(comm) with `cause`. The first cause wins.

@@ -21,7 +21,9 @@ enum Op : uint32_t { kAllGather = 1, kReduceScatter, kAllReduce, kBroadcast, kAl
 
 // What is read of the other ranks, all together, before it is summed, where memory is not shared.
 constexpr size_t kScratchBytes = 4 << 20;
-constexpr size_t kMostChunkBytes = 256 << 10;
+// Of one rank: few calls, and what was read is still in the cache when it is summed.
+constexpr size_t kMostChunkBytes = 128 << 10;
+constexpr size_t kPage = 4096;
 // Sums that are made before they are rounded to halves.
 constexpr int64_t kPackElements = 32 << 10;
 
@@ -40,17 +42,19 @@ void check_cut(const Cut& cut, int size) {
         static_cast<int64_t>(cut.starts.size()) - 1, "ranks, the group has", size);
 }
 
+// A tensor is described only where it is wrong: there may be thousands in a call.
+
 void check_whole(const CutTensor& item) {
-  check(item.whole.is_contiguous() && item.whole.numel() == item.cut.numel(),
-        "the whole of a collective is not contiguous or not what the cut says:",
-        describe(item.whole), "for", item.cut.numel(), "elements");
+  if (item.whole.is_contiguous() && item.whole.numel() == item.cut.numel()) return;
+  fail("the whole of a collective is not contiguous or not what the cut says:",
+       describe(item.whole), "for", item.cut.numel(), "elements");
 }
 
 void check_local(const CutTensor& item, int rank) {
   check(static_cast<bool>(item.local), "a collective wants this rank's part");
-  check(item.local.is_contiguous() && item.local.numel() == item.cut.numel(rank),
-        "this rank's part in a collective is not contiguous or not what the cut says:",
-        describe(item.local), "for", item.cut.numel(rank), "elements");
+  if (item.local.is_contiguous() && item.local.numel() == item.cut.numel(rank)) return;
+  fail("this rank's part in a collective is not contiguous or not what the cut says:",
+       describe(item.local), "for", item.cut.numel(rank), "elements");
 }
 
 /// What travels for tensors of `dtype`.
@@ -60,18 +64,30 @@ DType wire_of(const Reduction& how, DType dtype) {
   return dtype == DType::f64 ? DType::f64 : how.wire;
 }
 
-template <class W>
-inline constexpr bool kIsHalf = sizeof(W) == 2;
-
+/// Nothing where what travels is no half.
 template <class Body>
-void on_wire(DType wire, Body&& body) {
-  on_dtype<float, double, bf16, f16>(wire, "a reduction", body);
+void on_half(DType wire, Body&& body) {
+  if (size_of(wire) == 2) on_dtype<bf16, f16>(wire, "a reduction in halves", body);
 }
 
-template <class W>
-void pack(const Runtime& runtime, void* floats, int64_t n) {
-  run_at(runtime.isa(), kernels::PackInPlace<W>{floats}, 0, n);
-}
+/// Where another process's memory is read to, in a room for each rank.
+class Scratch {
+ public:
+  /// Of at least `bytes` in the room of `rank`, to read `from` into.
+  std::byte* room(int rank, int ranks, size_t bytes, const std::byte* from) {
+    const size_t stride = (bytes + 2 * kPage - 1) / kPage * kPage;
+    if (memory_.empty()) memory_.resize(stride * static_cast<size_t>(ranks) + kPage);
+    const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
+    const auto page = (begin + kPage - 1) / kPage * kPage + stride * static_cast<size_t>(rank);
+    // The kernel copies by `rep movsb`, which takes four times as long on an AMD Zen 3 where the
+    // target begins up to 63 bytes behind the source within a page.
+    return reinterpret_cast<std::byte*>(page + (reinterpret_cast<uintptr_t>(from) + kPage / 2) %
+                                                   kPage / 64 * 64);
+  }
+
+ private:
+  std::vector<std::byte> memory_;
+};
 
 }  // namespace
 
@@ -98,8 +114,8 @@ struct LocalComm::State {
   const std::shared_ptr<Board> board;
   const int rank;
   const std::vector<int> ranks;
-  BoardUser user;                  // used on the stream only
-  std::vector<std::byte> scratch;  // used on the stream only
+  BoardUser user;   // of the call in progress
+  Scratch scratch;  // likewise
   /// [id][rank]; grows on the rank's thread while the stream is idle, and entries stay where they
   /// are.
   std::deque<std::vector<Addresses>> resting;
@@ -128,7 +144,20 @@ struct LocalComm::What {
   }
 };
 
-/// A call in progress, on the stream's thread.
+/// One tensor of a reduction, as the ranks sum it.
+struct LocalComm::Summed {
+  Cut cut;
+  DType wire;
+  const std::byte* summands = nullptr;  ///< this rank's; halves are made of them in place
+  std::byte* sum = nullptr;             ///< where this rank's part of the sum goes
+  /// Not null: sums stay halves until nobody reads them, and `num_widened` from here on then become
+  /// floats in `widened`.
+  std::byte* halves = nullptr;
+  std::byte* widened = nullptr;
+  int64_t num_widened = 0;
+};
+
+/// A call in progress, on one thread.
 class LocalComm::Call {
  public:
   Call(State& state, uint32_t op, CallTag tag)
@@ -184,8 +213,8 @@ class LocalComm::Call {
 
   /// Copies the ranks' parts of item i, each [outer, n_r, inner] in its memory, into `whole`.
   void gather(size_t i, const Cut& cut, std::byte* whole, int64_t element) {
-    for (int k = 0; k < state_.size(); ++k) {
-      // Each rank begins with its own, so that not all read the same one at once.
+    for (int k = 1; k <= state_.size(); ++k) {
+      // Each rank begins with the one after it, so that not all read the same one at once.
       const int r = (state_.rank + k) % state_.size();
       const int64_t row = cut.size(r) * cut.inner * element;
       if (row == 0) continue;
@@ -195,25 +224,33 @@ class LocalComm::Call {
     }
   }
 
-  /// out = the tree sum of this rank's part of item i; W is what the wholes hold.
-  template <class W>
-  void sum(size_t i, const Cut& cut, Accumulate<W>* out, bool accumulate) {
-    const int64_t row = cut.size(state_.rank) * cut.inner;
-    if (row == 0) return;
-    for (int64_t o = 0; o < cut.outer; ++o)
-      sum_range<W>(i, (o * cut.dim() + cut.begin(state_.rank)) * cut.inner, row, out + o * row,
-                   accumulate);
+  /// Sums this rank's part of every item, from meet() to leave(); whether any rank had summands.
+  std::vector<char> sum_all(const std::vector<Summed>& todo, const What& what, bool accumulate) {
+    Addresses mine;
+    for (const auto& item : todo) {
+      mine.push_back(item.summands);
+      if (item.summands == nullptr) continue;
+      on_half(item.wire, [&](auto w) {
+        pack<typename decltype(w)::type>(const_cast<std::byte*>(item.summands), item.cut.numel());
+      });
+    }
+    meet(std::move(mine), what);
+    std::vector<char> found;
+    for (size_t i = 0; i < todo.size(); ++i) {
+      found.push_back(anyone_has(i) ? 1 : 0);
+      if (found[i] != 0) sum_one(i, todo[i], accumulate);
+    }
+    leave();
+    return found;
   }
-  /// The same for a cut of the first dim, as halves W, which the sums are rounded to anyway.
-  template <class W>
-  void sum_packed(size_t i, const Cut& cut, std::byte* out) {
-    const int64_t n = cut.numel(state_.rank);
-    std::vector<float> sums(static_cast<size_t>(std::min(n, kPackElements)));
-    for (int64_t at = 0; at < n; at += kPackElements) {
-      const int64_t m = std::min(kPackElements, n - at);
-      sum_range<W>(i, cut.begin(state_.rank) * cut.inner + at, m, sums.data(), false);
-      pack<W>(*state_.parts.runtime, sums.data(), m);
-      std::memcpy(out + at * 2, sums.data(), static_cast<size_t>(m) * 2);
+  /// When nobody reads the sums any more.
+  void widen_all(const std::vector<Summed>& todo, const std::vector<char>& found) const {
+    for (size_t i = 0; i < todo.size(); ++i) {
+      if (found[i] == 0 || todo[i].halves == nullptr) continue;
+      on_half(todo[i].wire, [&](auto w) {
+        using W = typename decltype(w)::type;
+        run_at(isa(), kernels::Widen<W>{todo[i].halves, todo[i].widened}, 0, todo[i].num_widened);
+      });
     }
   }
 
@@ -242,6 +279,43 @@ class LocalComm::Call {
     if (r != state_.rank) received_ += bytes;
   }
 
+  Isa isa() const { return state_.parts.runtime->isa(); }
+  template <class W>
+  void pack(void* floats, int64_t n) const {
+    run_at(isa(), kernels::PackInPlace<W>{floats}, 0, n);
+  }
+
+  void sum_one(size_t i, const Summed& item, bool accumulate) {
+    if (item.halves != nullptr)
+      return on_half(item.wire, [&](auto w) {
+        sum_packed<typename decltype(w)::type>(i, item.cut, item.sum);
+      });
+    on_dtype<float, double, bf16, f16>(item.wire, "a reduction", [&](auto w) {
+      using W = typename decltype(w)::type;
+      sum<W>(i, item.cut, reinterpret_cast<Accumulate<W>*>(item.sum), accumulate);
+    });
+  }
+  /// out = the tree sum of this rank's part of item i; W is what the wholes hold.
+  template <class W>
+  void sum(size_t i, const Cut& cut, Accumulate<W>* out, bool accumulate) {
+    const int64_t row = cut.size(state_.rank) * cut.inner;
+    if (row == 0) return;
+    for (int64_t o = 0; o < cut.outer; ++o)
+      sum_range<W>(i, (o * cut.dim() + cut.begin(state_.rank)) * cut.inner, row, out + o * row,
+                   accumulate);
+  }
+  /// The same for a cut of the first dim, as halves W, which the sums are rounded to anyway.
+  template <class W>
+  void sum_packed(size_t i, const Cut& cut, std::byte* out) {
+    const int64_t n = cut.numel(state_.rank);
+    std::vector<float> sums(static_cast<size_t>(std::min(n, kPackElements)));
+    for (int64_t at = 0; at < n; at += kPackElements) {
+      const int64_t m = std::min(kPackElements, n - at);
+      sum_range<W>(i, cut.begin(state_.rank) * cut.inner + at, m, sums.data(), false);
+      pack<W>(sums.data(), m);
+      std::memcpy(out + at * 2, sums.data(), static_cast<size_t>(m) * 2);
+    }
+  }
   /// Elements [begin, begin + n) of item i.
   template <class W>
   void sum_range(size_t i, int64_t begin, int64_t n, Accumulate<W>* out, bool accumulate) {
@@ -249,7 +323,6 @@ class LocalComm::Call {
     const bool shared = state_.parts.memory->is_shared();
     const size_t room = std::min(kMostChunkBytes, kScratchBytes / N) / 64 * 64;
     const int64_t chunk = shared ? n : static_cast<int64_t>(room / sizeof(W));
-    if (!shared && state_.scratch.empty()) state_.scratch.resize(N * room);
     std::vector<const W*> in(N);
     for (int64_t at = 0; at < n; at += chunk) {
       const int64_t m = std::min(chunk, n - at);
@@ -261,15 +334,14 @@ class LocalComm::Call {
           if (shared || r == state_.rank) {
             count(r, bytes);
           } else {
-            std::byte* const to = state_.scratch.data() + static_cast<size_t>(r) * room;
+            std::byte* const to = state_.scratch.room(r, state_.size(), room, from);
             copy(r, from, to, bytes);
             from = to;
           }
         }
         in[static_cast<size_t>(r)] = reinterpret_cast<const W*>(from);
       }
-      run_at(state_.parts.runtime->isa(),
-             kernels::TreeSum<W>{in.data(), state_.size(), out + at, accumulate}, 0, m);
+      run_at(isa(), kernels::TreeSum<W>{in.data(), state_.size(), out + at, accumulate}, 0, m);
     }
   }
 
@@ -312,7 +384,7 @@ Work LocalComm::submit(uint32_t op, const CallTag& tag, std::vector<Tensor> buff
       throw;
     }
   };
-  return {stream_->submit(std::move(task), {std::move(after)}), std::move(buffers)};
+  return {stream_->submit(std::move(task), {std::move(after)}, tag.where), std::move(buffers)};
 }
 
 Work LocalComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Event after,
@@ -326,7 +398,7 @@ Work LocalComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Eve
   std::vector<Item> todo;
   Addresses mine;
   What what;
-  for (const auto& item : items) {
+  for (auto& item : items) {
     check_cut(item.cut, size());
     check_whole(item);
     check_local(item, rank());
@@ -335,10 +407,10 @@ Work LocalComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Eve
     what.add(item.cut);
     what.add(item.whole.dtype());
     mine.push_back(bytes_of(item.local));
-    todo.push_back(
-        {item.cut, bytes_of(item.whole), static_cast<int64_t>(size_of(item.whole.dtype()))});
-    buffers.push_back(item.whole);
-    buffers.push_back(item.local);
+    todo.push_back({std::move(item.cut), bytes_of(item.whole),
+                    static_cast<int64_t>(size_of(item.whole.dtype()))});
+    buffers.push_back(std::move(item.whole));
+    buffers.push_back(std::move(item.local));
   }
   const std::vector<Addresses>* known = nullptr;
   if (resting.id >= 0) {
@@ -361,15 +433,8 @@ Work LocalComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Eve
 Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& how,
                                const CallTag& tag, Event after,
                                std::shared_ptr<std::vector<char>> present) {
-  struct Item {
-    Cut cut;
-    DType wire;
-    std::byte* result;
-    std::byte* in_place;  // the whole that the result lies in, or null
-  };
   std::vector<Tensor> buffers;
-  std::vector<Item> todo;
-  Addresses mine;
+  std::vector<Summed> todo;
   What what;
   what.add(how.wire);
   what.add(how.accumulate ? 1 : 0);
@@ -379,7 +444,8 @@ Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
     const DType dtype = item.local.dtype();
     what.add(item.cut);
     what.add(dtype);
-    Item next{item.cut, wire_of(how, dtype), bytes_of(item.local), nullptr};
+    std::byte* const result = bytes_of(item.local);
+    Summed next{.cut = item.cut, .wire = wire_of(how, dtype), .sum = result};
     buffers.push_back(item.local);
     std::byte* whole = nullptr;
     if (item.whole && (!item.absent || item.whole.storage() == item.local.storage())) {
@@ -389,58 +455,29 @@ Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
       whole = bytes_of(item.whole);
       buffers.push_back(item.whole);
       const std::less<> before;
-      if (before(next.result, whole + num_bytes(item.whole)) &&
-          before(whole, next.result + num_bytes(item.local))) {
-        check(
-            item.cut.outer == 1 && next.result == whole + item.cut.begin(rank()) * item.cut.inner *
-                                                              static_cast<int64_t>(size_of(dtype)),
-            "the result of reduce_scatter lies in the whole, but not at its place");
+      if (before(result, whole + num_bytes(item.whole)) &&
+          before(whole, result + num_bytes(item.local))) {
+        const int64_t begin = item.cut.begin(rank()) * item.cut.inner;
+        check(item.cut.outer == 1 && result == whole + begin * static_cast<int64_t>(size_of(dtype)),
+              "the result of reduce_scatter lies in the whole, but not at its place");
         check(!how.accumulate, "reduce_scatter in place has nothing to add to");
-        next.in_place = whole;
+        // Sums of halves wait in the second half of the whole's bytes, where nobody reads.
+        if (size_of(next.wire) == 2) {
+          next.sum = next.halves = whole + 2 * (item.cut.numel() + begin);
+          next.widened = result;
+          next.num_widened = item.cut.numel(rank());
+        }
       }
     }
     check(item.absent || whole != nullptr || item.cut.numel() == 0,
           "reduce_scatter wants a whole that is not absent");
-    mine.push_back(summands(whole, item.absent));
+    next.summands = summands(whole, item.absent);
     todo.push_back(std::move(next));
   }
-  auto body = [state = state_.get(), todo = std::move(todo), mine = std::move(mine), what,
-               accumulate = how.accumulate, present = std::move(present)](Call& call) {
-    const Runtime& runtime = *state->parts.runtime;
-    // Sums of halves that belong into the whole wait in the second half of its bytes, where nobody
-    // reads.
-    const auto waiting = [&](const Item& item) {
-      return item.in_place + 2 * (item.cut.numel() + item.cut.begin(state->rank) * item.cut.inner);
-    };
-    for (size_t i = 0; i < todo.size(); ++i)
-      on_wire(todo[i].wire, [&](auto w) {
-        using W = typename decltype(w)::type;
-        if constexpr (kIsHalf<W>)
-          if (mine[i] != nullptr)
-            pack<W>(runtime, const_cast<std::byte*>(mine[i]), todo[i].cut.numel());
-      });
-    call.meet(mine, what);
-    std::vector<char> found(todo.size());
-    for (size_t i = 0; i < todo.size(); ++i) {
-      found[i] = call.anyone_has(i) ? 1 : 0;
-      if (found[i] == 0) continue;
-      on_wire(todo[i].wire, [&](auto w) {
-        using W = typename decltype(w)::type;
-        if constexpr (kIsHalf<W>)
-          if (todo[i].in_place != nullptr)
-            return call.sum_packed<W>(i, todo[i].cut, waiting(todo[i]));
-        call.sum<W>(i, todo[i].cut, reinterpret_cast<Accumulate<W>*>(todo[i].result), accumulate);
-      });
-    }
-    call.leave();
-    for (size_t i = 0; i < todo.size(); ++i)
-      on_wire(todo[i].wire, [&](auto w) {
-        using W = typename decltype(w)::type;
-        if constexpr (kIsHalf<W>)
-          if (found[i] != 0 && todo[i].in_place != nullptr)
-            run_at(runtime.isa(), kernels::Widen<W>{waiting(todo[i]), todo[i].result}, 0,
-                   todo[i].cut.numel(state->rank));
-      });
+  auto body = [todo = std::move(todo), what, accumulate = how.accumulate,
+               present = std::move(present)](Call& call) {
+    const auto found = call.sum_all(todo, what, accumulate);
+    call.widen_all(todo, found);
     if (present) *present = found;
   };
   return submit(kReduceScatter, tag, std::move(buffers), std::move(after), std::move(body));
@@ -449,16 +486,9 @@ Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
 Work LocalComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, const CallTag& tag,
                            Event after, std::shared_ptr<std::vector<char>> present) {
   check(!how.accumulate, "all_reduce writes its result where the summands were");
-  struct Item {
-    Cut cut;
-    DType wire;
-    std::byte* whole;
-    // Sums of halves go to the second half of the whole's bytes, behind the summands.
-    std::byte* sums;
-  };
   std::vector<Tensor> buffers;
-  std::vector<Item> todo;
-  Addresses mine;
+  std::vector<Summed> todo;
+  std::vector<std::byte*> sums;  // of the whole
   What what;
   what.add(how.wire);
   for (auto& item : items) {
@@ -468,54 +498,34 @@ Work LocalComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, c
     check(item.cut.outer == 1, "all_reduce wants a cut of the first dim");
     what.add(item.cut);
     what.add(item.whole.dtype());
-    const DType wire = wire_of(how, item.whole.dtype());
     std::byte* const whole = bytes_of(item.whole);
-    todo.push_back(
-        {item.cut, wire, whole, whole + (size_of(wire) == 2 ? item.cut.numel() * 2 : 0)});
-    mine.push_back(summands(whole, item.absent));
+    Summed next{.cut = item.cut,
+                .wire = wire_of(how, item.whole.dtype()),
+                .summands = summands(whole, item.absent)};
+    const auto element = static_cast<int64_t>(size_of(next.wire));
+    sums.push_back(whole);
+    if (element == 2) {
+      // Behind the summands, in the second half of the whole's bytes.
+      sums.back() += item.cut.numel() * element;
+      next.halves = sums.back();
+      next.widened = whole;
+      next.num_widened = item.cut.numel();
+    }
+    next.sum = sums.back() + item.cut.begin(rank()) * item.cut.inner * element;
+    todo.push_back(std::move(next));
     buffers.push_back(std::move(item.whole));
   }
-  auto body = [state = state_.get(), todo = std::move(todo), mine = std::move(mine), what,
+  auto body = [todo = std::move(todo), sums = std::move(sums), what,
                present = std::move(present)](Call& call) {
-    const Runtime& runtime = *state->parts.runtime;
-    for (size_t i = 0; i < todo.size(); ++i)
-      on_wire(todo[i].wire, [&](auto w) {
-        using W = typename decltype(w)::type;
-        if constexpr (kIsHalf<W>)
-          if (mine[i] != nullptr) pack<W>(runtime, todo[i].whole, todo[i].cut.numel());
-      });
-    call.meet(mine, what);
-    std::vector<char> found(todo.size());
-    Addresses sums(todo.size());
-    for (size_t i = 0; i < todo.size(); ++i) {
-      const Cut& cut = todo[i].cut;
-      found[i] = call.anyone_has(i) ? 1 : 0;
-      if (found[i] == 0) continue;
-      on_wire(todo[i].wire, [&](auto w) {
-        using W = typename decltype(w)::type;
-        std::byte* const to =
-            todo[i].sums + cut.begin(state->rank) * cut.inner * static_cast<int64_t>(sizeof(W));
-        sums[i] = to;
-        if constexpr (kIsHalf<W>)
-          call.sum_packed<W>(i, cut, to);
-        else
-          call.sum<W>(i, cut, reinterpret_cast<Accumulate<W>*>(to), false);
-      });
-    }
-    call.leave();
-    call.meet(sums, what);
+    const auto found = call.sum_all(todo, what, false);
+    Addresses parts;
+    for (const auto& item : todo) parts.push_back(item.sum);
+    call.meet(std::move(parts), what);
     for (size_t i = 0; i < todo.size(); ++i)
       if (found[i] != 0)
-        call.gather(i, todo[i].cut, todo[i].sums, static_cast<int64_t>(size_of(todo[i].wire)));
+        call.gather(i, todo[i].cut, sums[i], static_cast<int64_t>(size_of(todo[i].wire)));
     call.leave();
-    for (size_t i = 0; i < todo.size(); ++i)
-      on_wire(todo[i].wire, [&](auto w) {
-        using W = typename decltype(w)::type;
-        if constexpr (kIsHalf<W>)
-          if (found[i] != 0)
-            run_at(runtime.isa(), kernels::Widen<W>{todo[i].sums, todo[i].whole}, 0,
-                   todo[i].cut.numel());
-      });
+    call.widen_all(todo, found);
     if (present) *present = found;
   };
   return submit(kAllReduce, tag, std::move(buffers), std::move(after), std::move(body));
@@ -592,7 +602,9 @@ void LocalComm::exchange(std::span<const std::byte> mine, std::span<std::byte> a
   What what;
   what.elements = static_cast<int64_t>(mine.size());
   const int N = size();
-  const Work work = submit(kExchange, tag, {}, {}, [mine, all, what, N](Call& call) {
+  CallTag here = tag;
+  here.where = RunOn::caller;
+  const Work work = submit(kExchange, here, {}, {}, [mine, all, what, N](Call& call) {
     call.meet({mine.data()}, what);
     for (int r = 0; r < N; ++r)
       call.copy(r, call.address(r, 0), all.data() + static_cast<size_t>(r) * mine.size(),

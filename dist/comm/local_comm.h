@@ -79,6 +79,7 @@ class LocalComm final : public Communicator {
   struct State;
   class Call;
   struct What;
+  struct Summed;
   using Addresses = std::vector<const std::byte*>;
 
   Work submit(uint32_t op, const CallTag& tag, std::vector<Tensor> buffers, Event after,

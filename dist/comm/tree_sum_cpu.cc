@@ -41,21 +41,33 @@ template <class W>
 constexpr int64_t kBlock = 512;  // elements that are summed together; they stay in L1
 constexpr int kBuffers = 32;     // one for each level of the tree, and one for its leaves
 
-/// Elements [i, i + n) of the sum over ranks [first, first + count), in the first n of `memory`.
+/// Summands [i, i + n) as they are summed: where they lie, or in the first n of `memory`.
+template <class W>
+const sherd::Accumulate<W>* leaf(const W* in, int64_t i, int64_t n, sherd::Accumulate<W>* memory) {
+  using Sum = sherd::Accumulate<W>;
+  if constexpr (std::is_same_v<W, Sum>)
+    if (in != nullptr) return in + i;
+  for_lanes<Sum>(
+      n, [&](int64_t k, int64_t lanes) __attribute__((always_inline)) {
+        store(memory + k, in == nullptr ? Vec<W>{} : load(in + i + k, lanes), lanes);
+      });
+  return memory;
+}
+
+/// What the left part of `count` ranks is.
+inline int left_of(int count) {
+  int left = 1;
+  while (2 * left < count) left *= 2;
+  return left;
+}
+
+/// Elements [i, i + n) of the sum over ranks [first, first + count), perhaps in `memory`.
 template <class W>
 const sherd::Accumulate<W>* tree(const W* const* in, int first, int count, int64_t i, int64_t n,
                                  sherd::Accumulate<W>* memory) {
   using Sum = sherd::Accumulate<W>;
-  if (count == 1) {
-    const W* const x = in[first];
-    for_lanes<Sum>(
-        n, [&](int64_t k, int64_t lanes) __attribute__((always_inline)) {
-          store(memory + k, x == nullptr ? Vec<W>{} : load(x + i + k, lanes), lanes);
-        });
-    return memory;
-  }
-  int left = 1;
-  while (2 * left < count) left *= 2;
+  if (count == 1) return leaf(in[first], i, n, memory);
+  const int left = left_of(count);
   const Sum* const a = tree<W>(in, first, left, i, n, memory);
   const Sum* const b = tree<W>(in, first + left, count - left, i, n, memory + kBlock);
   for_lanes<Sum>(
@@ -71,15 +83,28 @@ template <class W>
 template <Isa I>
 void TreeSum<W>::run(int64_t begin, int64_t end) const {
   Sum memory[kBuffers * kBlock];
+  const int left = left_of(count);
   for (int64_t i = begin; i < end; i += kBlock) {
     const int64_t n = end - i < kBlock ? end - i : kBlock;
-    const Sum* const sums = tree<W>(in, 0, count, i, n, memory);
-    for_lanes<Sum>(
-        n, [&](int64_t k, int64_t lanes) __attribute__((always_inline)) {
-          Vec<W> sum = rounded<W>(load(sums + k, lanes));
-          if (accumulate) sum = load(out + i + k, lanes) + sum;
-          store(out + i + k, sum, lanes);
-        });
+    const auto finish = [&](const auto& sum_at) __attribute__((always_inline)) {
+      for_lanes<Sum>(
+          n, [&](int64_t k, int64_t lanes) __attribute__((always_inline)) {
+            Vec<W> sum = rounded<W>(sum_at(k, lanes));
+            if (accumulate) sum = load(out + i + k, lanes) + sum;
+            store(out + i + k, sum, lanes);
+          });
+    };
+    if (count == 1) {
+      const Sum* const a = leaf(in[0], i, n, memory);
+      finish([&](int64_t k, int64_t lanes)
+                 __attribute__((always_inline)) { return load(a + k, lanes); });
+      continue;
+    }
+    // The last sum goes straight to its place.
+    const Sum* const a = tree<W>(in, 0, left, i, n, memory);
+    const Sum* const b = tree<W>(in, left, count - left, i, n, memory + kBlock);
+    finish([&](int64_t k, int64_t lanes)
+               __attribute__((always_inline)) { return load(a + k, lanes) + load(b + k, lanes); });
   }
 }
 

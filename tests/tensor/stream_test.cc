@@ -3,7 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <thread>
 
+#include "base/error.h"
 #include "third_party/catch2/test.h"
 
 namespace sherd {
@@ -43,6 +45,29 @@ TEST_CASE("a worker stream runs tasks in order, beside the caller") {
   CHECK(worker != std::this_thread::get_id());
   CHECK(Event().done());
   Event().wait();
+}
+
+TEST_CASE("an idle worker stream runs a task on the calling thread where that is asked for") {
+  Stream stream(StreamKind::worker);
+  std::thread::id thread;
+  const auto task = [&] { thread = std::this_thread::get_id(); };
+  for (int i = 0; i < 100; ++i) {
+    CHECK(stream.submit(task, {}, RunOn::caller).done());
+    CHECK(thread == std::this_thread::get_id());
+    stream.submit(task).wait();
+    CHECK(thread != std::this_thread::get_id());
+  }
+  Gate gate;
+  stream.submit(gate.task());
+  const Event behind = stream.submit(task, {}, RunOn::caller);
+  CHECK_FALSE(behind.done());
+  gate.open();
+  behind.wait();
+  CHECK(thread != std::this_thread::get_id());
+  // An error stays, wherever the next task would run.
+  stream.submit([] { fail("first"); }, {}, RunOn::caller);
+  CHECK_THROWS_WITH(stream.submit(task).wait(), Contains("first"));
+  CHECK_THROWS_WITH(stream.submit(task, {}, RunOn::caller).wait(), Contains("first"));
 }
 
 TEST_CASE("a caller stream runs at once") {
