@@ -68,7 +68,8 @@ CommBuffers::CommBuffers(Rank& rank, int64_t bytes)
       whole_(Tensor::full(rank.runtime, {bytes / 4}, 0)),
       other_(Tensor::full(rank.runtime, {bytes / 4}, 0)),
       part_(Tensor::full(rank.runtime, {bytes / 4 / rank.size}, 0)),
-      cut_(even_cut(1, bytes / 4, 1, rank.size)) {
+      cut_(even_cut(1, bytes / 4, 1, rank.size)),
+      resting_(rank.comm.rest({part_})) {
   check(bytes > 0 && bytes % (4 * rank.size) == 0, "expected a multiple of 4 bytes a rank, got",
         bytes, "on", rank.size, "ranks");
 }
@@ -90,9 +91,13 @@ std::vector<CommOp> CommBuffers::ops() const {
        [this, &comm] {
          wait(comm.all_gather({{part_, other_, cut_}}, here("all_gather")));
        }},
+      {"all_gather, resting", f,
+       [this, &comm] {
+         wait(comm.all_gather({{part_, other_, cut_}}, here("all_gather"), {}, resting_));
+       }},
       {"all_gather, beside", f,
        [this, &comm] {
-         wait(comm.all_gather({{part_, other_, cut_}}, {"all_gather"}));
+         wait(comm.all_gather({{part_, other_, cut_}}, {"all_gather"}, {}, resting_));
        }},
       {"reduce_scatter", f,
        [this, &comm] {

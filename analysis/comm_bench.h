@@ -31,10 +31,11 @@ std::vector<CommTime> time_in_turns(Rank& rank, const std::vector<CommOp>& ops, 
 
 /// Buffers of one rank, and what is timed on them: "memcpy" of a whole, then each collective of a
 /// whole of `bytes`. f32. As sharding uses them: the parts gathered lie apart from the whole.
-/// "beside": by the communication thread, which wakes up for it; else by the rank's own.
+/// "resting": as fsdp gathers, without a rendezvous. "beside": by the communication thread, which
+/// wakes up for it; else by the rank's own.
 class CommBuffers {
  public:
-  /// `bytes` is a multiple of 4 × ranks.
+  /// `bytes` is a multiple of 4 × ranks. All ranks make one.
   CommBuffers(Rank& rank, int64_t bytes);
   std::vector<CommOp> ops() const;
 
@@ -47,6 +48,7 @@ class CommBuffers {
   const int64_t bytes_;
   const Tensor whole_, other_, part_;
   const Cut cut_;
+  const Resting resting_;
 };
 
 /// Rounds for wholes of `bytes`: enough to be steady, few enough to be quick.

@@ -22,8 +22,8 @@ namespace sherd {
 namespace {
 
 constexpr int64_t kSliceMs = 50;
-// A peer that is as good as there is met without a trip to the kernel, which costs as much.
-constexpr double kSpin_s = 20e-6;
+// A peer that is as good as there is met without a trip to the kernel and back.
+constexpr double kSpin_s = 50e-6;
 // How long a rank that ends waits for others that may be reading its memory.
 constexpr double kMostReading_s = 5;
 
