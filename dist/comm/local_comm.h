@@ -48,6 +48,10 @@ struct LocalCommParts {
   std::shared_ptr<KeptTensors> kept;
 };
 
+enum LocalOp : uint32_t;
+class LocalCall;
+struct LocalState;
+
 class LocalComm final : public Communicator {
  public:
   /// `ranks`: of the group's members in the world; `rank` indexes it.
@@ -76,17 +80,11 @@ class LocalComm final : public Communicator {
   void abort(const std::string& cause) override;
 
  private:
-  struct State;
-  class Call;
-  struct What;
-  struct Summed;
-  using Addresses = std::vector<const std::byte*>;
-
-  Work submit(uint32_t op, const CallTag& tag, std::vector<Tensor> buffers, Event after,
-              std::function<void(Call&)> body);
+  Work submit(LocalOp op, const CallTag& tag, std::vector<Tensor> buffers, Event after,
+              std::function<void(LocalCall&)> body);
 
   const std::shared_ptr<Stream> stream_;
-  const std::shared_ptr<State> state_;  // calls in flight hold it, too
+  const std::shared_ptr<LocalState> state_;  // calls in flight hold it, too
 };
 
 }  // namespace sherd

@@ -9,9 +9,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -128,14 +130,17 @@ class Processes final : public PeerMemory {
 
   bool is_shared() const override { return false; }
 
-  void read(int rank, const void* address, void* to, size_t bytes) const override {
+  void read(int rank, std::span<const Piece> pieces) const override {
     const auto r = static_cast<size_t>(rank);
-    auto* from = static_cast<std::byte*>(const_cast<void*>(address));
-    auto* at = static_cast<std::byte*>(to);
-    while (bytes > 0) {
-      const iovec local{at, bytes};
-      const iovec remote{from, bytes};
-      const ssize_t n = process_vm_readv(ids_[r], &local, 1, &remote, 1, 0);
+    std::vector<iovec> to, from;
+    for (const Piece& piece : pieces) {
+      if (piece.bytes == 0) continue;
+      to.push_back({piece.to, piece.bytes});
+      from.push_back({const_cast<void*>(piece.from), piece.bytes});
+    }
+    for (size_t at = 0; at < to.size();) {
+      const size_t count = std::min<size_t>(to.size() - at, IOV_MAX);
+      const ssize_t n = process_vm_readv(ids_[r], &to[at], count, &from[at], count, 0);
       if (n <= 0) {
         if (n < 0 && errno == EINTR) continue;
         const int error = n < 0 ? errno : EFAULT;
@@ -145,9 +150,14 @@ class Processes final : public PeerMemory {
         errno = error;
         fail_system("read the memory of ", name_of(r), " (process_vm_readv)");
       }
-      at += n;
-      from += n;
-      bytes -= static_cast<size_t>(n);
+      // Less than asked for may come; the rest is asked for again.
+      for (auto left = static_cast<size_t>(n); left > 0;) {
+        const size_t part = std::min(left, to[at].iov_len);
+        for (iovec* v : {&to[at], &from[at]})
+          *v = {static_cast<std::byte*>(v->iov_base) + part, v->iov_len - part};
+        left -= part;
+        if (to[at].iov_len == 0) ++at;
+      }
     }
   }
 
@@ -240,7 +250,8 @@ World meet(int rank, int ranks) {
     for (int r = 0; r < ranks; ++r) {
       const Hello& h = all[static_cast<size_t>(r)];
       int64_t seen = 0;
-      world.processes->read(r, h.word, &seen, sizeof seen);
+      const PeerMemory::Piece word{h.word, &seen, sizeof seen};
+      world.processes->read(r, {&word, 1});
       check(seen == h.board.process, "rank", r, "is not process", h.board.process,
             "here: the ranks must see each other's processes");
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace sherd {
 
@@ -11,8 +12,14 @@ class PeerMemory {
   virtual ~PeerMemory() = default;
   /// Whether addresses of other ranks are valid here, so that nothing need be copied to be read.
   virtual bool is_shared() const = 0;
-  /// Copies `bytes` from `address` in the memory of `rank`. Throws Error(comm) if that fails.
-  virtual void read(int rank, const void* address, void* to, size_t bytes) const = 0;
+  struct Piece {
+    const void* from;  ///< in another rank's memory
+    void* to;
+    size_t bytes;
+  };
+  /// Copies all pieces from the memory of `rank`, in as few calls of the system as can be. Throws
+  /// Error(comm) if that fails.
+  virtual void read(int rank, std::span<const Piece> pieces) const = 0;
 };
 
 }  // namespace sherd

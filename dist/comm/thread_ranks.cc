@@ -21,8 +21,9 @@ namespace {
 class SharedAddresses final : public PeerMemory {
  public:
   bool is_shared() const override { return true; }
-  void read(int /*rank*/, const void* address, void* to, size_t bytes) const override {
-    std::memcpy(to, address, bytes);
+  void read(int /*rank*/, std::span<const Piece> pieces) const override {
+    for (const Piece& piece : pieces)
+      if (piece.bytes > 0) std::memcpy(piece.to, piece.from, piece.bytes);
   }
 };
 
