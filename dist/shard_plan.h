@@ -61,7 +61,8 @@ struct ShardPlan {
   int reshard_after_forward = 1;
   /// Fully sharded parameters of at most so many bytes stay whole on every rank.
   int64_t resident_below = 0;
-  UnitOf unit_of;  ///< empty: unit_by_block
+  UnitOf unit_of;              ///< empty: unit_by_block
+  std::string why_units = {};  ///< for who asks: dist/auto_group.h
   PrefetchPolicy prefetch;
   Sync sync = Sync::every;
   AccumulateOrder accumulate_order = AccumulateOrder::sequential;

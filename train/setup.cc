@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/machine.h"
+#include "dist/auto_group.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
 
@@ -34,6 +35,19 @@ RuntimeOptions runtime_options(const RunSection& run, std::int64_t ranks) {
   if (run.isa != "auto") options.isa = parse_isa(run.isa);
   options.memory_limit = run.memory_limit ? run.memory_limit->count : 0;
   return options;
+}
+
+GroupModel group_model(const RunConfig& config, const ShardPlan& plan) {
+  GroupModel model{.shards = static_cast<int>(config.dist.ranks) / plan.replicas,
+                   .prefetch = std::min<std::int64_t>(
+                       std::max(plan.prefetch.forward, plan.prefetch.backward), 100)};
+  if (config.dist.link) {
+    model.bytes_per_s = config.dist.link->gbps * 1e9 / 8;
+    model.latency_s += config.dist.link->latency_us * 1e-6;
+  }
+  // The rest is for what every rank holds anyway, and for activations.
+  if (config.run.memory_limit) model.cap_bytes = config.run.memory_limit->count / 4;
+  return model;
 }
 
 }  // namespace
@@ -108,7 +122,13 @@ ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& 
   if (d.prefetch_bytes) plan.prefetch.bytes = d.prefetch_bytes->count;
   if (d.resident_below) plan.resident_below = d.resident_below->count;
   if (d.sync != "auto") plan.sync = d.sync == "every" ? Sync::every : Sync::last;
-  plan.unit_of = parse_grouping(d.group, all);
+  if (d.group == "auto") {
+    AutoGroups groups = auto_groups(all, group_model(config, plan));
+    plan.unit_of = std::move(groups.unit_of);
+    plan.why_units = std::move(groups.why);
+  } else {
+    plan.unit_of = parse_grouping(d.group, all);
+  }
   for (const auto& p : d.placement) plan.placements.push_back({p.match, static_cast<int>(p.dim)});
   plan.reduce = config.precision.reduce == "bf16" ? DType::bf16 : DType::f32;
   if (config.train.accumulate_order == "tree") plan.accumulate_order = AccumulateOrder::tree;

@@ -74,6 +74,7 @@ class Trainer {
   const std::vector<ParamGroup>& groups() const { return groups_; }
   const std::vector<Slot>& slots() const { return slots_; }
   ShardedModule& sharded() { return *sharded_; }
+  const ShardPlan& plan() const { return plan_; }
   /// Tokens [B, T + 1] of this rank's micro-batch k of the next step.
   std::vector<std::int32_t> micro_batch(std::int64_t k) const;
   std::int64_t num_micro_batches() const;

@@ -97,9 +97,6 @@ struct DistSection {
       known |= row == s;
     check_field(known, "strategy",
                 "expected ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, got", strategy);
-    check_field(group != "auto", "group",
-                "auto is not available in this version; available: block, "
-                "parameter, model, bytes(MIN,MAX)");
     check_field(replicate >= 1, "replicate", "expected >= 1, got", replicate);
     if (link) link->validate();
     check_field(timeout_s > 0, "timeout_s", "expected > 0, got", timeout_s);
