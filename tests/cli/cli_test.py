@@ -213,6 +213,23 @@ class CliTest(unittest.TestCase):
             time.sleep(0.05)
         self.fail("no steps")
 
+    def test_bench_comm(self):
+        out = self.sherd("bench", "comm", "--ranks", "3", "--kib", "4,16", "--json", "comm.json")
+        self.assertIn("3 ranks as threads", out)
+        found = json.loads((self.folder / "comm.json").read_text())
+        self.assertEqual((found["engine"], found["ranks"]), ("threads", 3))
+        ops = {c["op"] for c in found["collectives"]}
+        self.assertLessEqual({"memcpy", "all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_to_all"}, ops)
+        # The least multiple of 12 bytes, once for each op and size.
+        self.assertEqual({c["bytes"] for c in found["collectives"]}, {4104, 16392})
+        self.assertEqual(len(found["collectives"]), 2 * len(ops))
+        for c in found["collectives"]:
+            self.assertGreater(c["us"]["min"], 0)
+            self.assertGreaterEqual(c["us"]["median"], c["us"]["min"])
+            self.assertEqual("of_memcpy" in c, c["op"] != "memcpy")
+        self.assertEqual(len(found["tiny_parameters"]), 4)
+        self.assertIn("expected threads or mpi", self.sherd("bench", "comm", "--engine", "gloo", status=2))
+
     def test_signals_save(self):
         config = self.config(steps=1000000)
         for number, resume in ((signal.SIGTERM, []), (signal.SIGUSR1, ["--resume", "latest"]),
