@@ -25,6 +25,7 @@ class CollectiveChecks {
   void all() {
     all_gather();
     resting();
+    many();
     for (const DType wire : {DType::f32, DType::bf16, DType::f16, DType::f64})
       for (const Target target : {Target::apart, Target::added_to, Target::in_place})
         reduce_scatter(wire, target);
@@ -180,6 +181,30 @@ class CollectiveChecks {
       expect_gathered(item, step, value);
     }
     comm_.barrier({"read"});
+  }
+
+  /// More tensors than the system copies in one call.
+  void many() {
+    const Cut cut = even_cut(1, 2 * N_ - 1, 1, N_);
+    std::vector<CutTensor> gathered, reduced;
+    for (size_t item = 0; item < 1500; ++item) {
+      gathered.push_back(
+          {made(cut.numel(me_), DType::f32, [&](int64_t i) { return value(me_, item, i); }),
+           empty(cut.numel(), DType::f32), cut});
+      reduced.push_back(
+          {empty(cut.numel(me_), DType::f32),
+           made(cut.numel(), DType::f32, [&](int64_t i) { return value(me_, item, i); }), cut,
+           absent(me_, item)});
+    }
+    const CallTag tag{.unit = "many", .where = RunOn::caller};
+    done(comm_.all_gather(gathered, tag));
+    done(comm_.reduce_scatter(reduced, {}, tag));
+    for (size_t item = 0; item < gathered.size(); ++item) {
+      expect_gathered(gathered[item], item, value);
+      if (all_absent(item)) continue;
+      expect("reduce_scatter of many", item, reduced[item].local,
+             [&](int64_t i) { return sum(item, in_whole(cut, me_, i), DType::f32); });
+    }
   }
 
   /// What one rank receives of n elements of `item`: from each that has some.
