@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/gemm_bench.h"
+#include "analysis/op_bench.h"
 #include "analysis/step_bench.h"
 #include "base/file.h"
 #include "base/machine.h"
@@ -37,6 +38,33 @@ nlohmann::ordered_json measure_gemm(const BenchOptions& options) {
   }
   gemm["threads"] = options.threads;
   return gemm;
+}
+
+/// Rows and columns of what the ops run over: 32 MiB in f32, more than a core's caches hold.
+constexpr std::int64_t kOpRows = 8192;
+constexpr std::int64_t kOpColumns = 1024;
+
+nlohmann::ordered_json measure_ops(const BenchOptions& options) {
+  const RuntimePtr runtime = Runtime::create({.threads = options.threads});
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const std::string& dtype : options.dtypes) {
+    const auto times = time_ops(runtime, parse_dtype(dtype), kOpRows, kOpColumns, 0.5);
+    const double triad = times.front().gb_per_s();
+    for (const OpTime& t : times) {
+      const double ns = t.ms * 1e6 / static_cast<double>(kOpRows * kOpColumns);
+      std::printf("%-14s %-5s %8.3f ms  %6.1f GB/s  %.2f of triad", t.op.c_str(), dtype.c_str(),
+                  t.ms, t.gb_per_s(), t.gb_per_s() / triad);
+      if (t.op != "triad") std::printf("  %6.3f ns an element", ns);
+      std::printf("\n");
+      std::fflush(stdout);
+      ops.push_back({{"op", t.op},
+                     {"dtype", dtype},
+                     {"ms", t.ms},
+                     {"gb_per_s", t.gb_per_s()},
+                     {"of_triad", t.gb_per_s() / triad}});
+    }
+  }
+  return ops;
 }
 
 nlohmann::ordered_json measure_step(const BenchOptions& options, const std::string& name,
@@ -99,6 +127,14 @@ void add_bench(CLI::App& app) {
   gemm->callback([options, threads] {
     threads();
     write_json(options->json, {{"gemm", measure_gemm(*options)}});
+  });
+
+  CLI::App* op = bench->add_subcommand(
+      "op", "ops that move memory (8,192 x 1,024 elements), beside this machine's triad");
+  add_options(*op, *options);
+  op->callback([options, threads] {
+    threads();
+    write_json(options->json, {{"threads", options->threads}, {"ops", measure_ops(*options)}});
   });
 
   add_bench_comm(*bench);

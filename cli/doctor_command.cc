@@ -5,6 +5,7 @@
 
 #include "base/machine.h"
 #include "cli/commands.h"
+#include "dist/comm/mpi_ranks.h"
 #include "tensor/runtime.h"
 #include "train/gemm_rate.h"
 
@@ -31,7 +32,9 @@ void doctor(bool bench) {
             << "usable cores     " << cores << " (run.threads_per_rank)\n"
             << "usable memory    " << gibibytes(usable_memory_bytes()) << " (run.memory_limit)\n"
             << "CUDA             not in this version\n"
-            << "MPI              not in this version; ranks: 1\n"
+            << "MPI              "
+            << (has_mpi_ranks() ? "Open MPI" : "none: install libopenmpi-dev and openmpi-bin")
+            << " (dist.engine; ranks as threads need none)\n"
             << "io_uring         not in this version\n";
   if (best_isa() < Isa::avx512bf16)
     std::cout << "bf16             this processor has no instructions for it: rounded, then "

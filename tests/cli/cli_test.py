@@ -202,7 +202,9 @@ class CliTest(unittest.TestCase):
         self.assertIn("optim.lr", self.sherd("config", "explain", "optim.lrr", status=2))
 
     def test_doctor(self):
-        self.assertIn("usable cores", self.sherd("doctor"))
+        out = self.sherd("doctor")
+        self.assertIn("usable cores", out)
+        self.assertIn("MPI              Open MPI", out)
 
     def wait_for_steps(self, process, steps):
         path = self.folder / "runs/small/metrics.jsonl"
@@ -212,6 +214,15 @@ class CliTest(unittest.TestCase):
                 return
             time.sleep(0.05)
         self.fail("no steps")
+
+    def test_bench_op(self):
+        out = self.sherd("bench", "op", "--dtypes", "f32", "--json", "op.json")
+        self.assertIn("of triad", out)
+        found = json.loads((self.folder / "op.json").read_text())
+        self.assertEqual(found["ops"][0]["op"], "triad")
+        self.assertIn("AdamW", {o["op"] for o in found["ops"]})
+        for o in found["ops"]:
+            self.assertGreater(o["ms"], 0)
 
     def test_bench_comm(self):
         out = self.sherd("bench", "comm", "--ranks", "3", "--kib", "4,16", "--json", "comm.json")
