@@ -35,17 +35,9 @@ UnitParameter unit_parameter(const NamedParameter& p, const ShardPlan& plan,
   const auto bytes =
       p.parameter.value().numel() * static_cast<int64_t>(size_of(p.parameter.value().dtype()));
   if (u.is_sharded() && bytes <= plan.resident_below) u.row = kZero2;
-  if (shape.empty()) {
-    u.cut = even_cut(1, 1, 1, shard.size());
-    u.part_shape = {u.cut.size(shard.rank())};
-    return u;
-  }
-  const int dim = u.is_sharded() ? cut_dim(p, plan) : 0;
-  int64_t outer = 1;
-  for (int d = 0; d < dim; ++d) outer *= shape[d];
-  u.cut = even_cut(outer, shape[dim], shape.columns(dim + 1), shard.size());
-  u.part_shape = shape;
-  u.part_shape[dim] = u.cut.size(shard.rank());
+  u.dim = u.is_sharded() && !shape.empty() ? cut_dim(p, plan) : 0;
+  u.cut = cut_along(shape, u.dim, shard.size());
+  u.part_shape = piece_shape(shape, u.dim, u.cut, shard.rank());
   return u;
 }
 
@@ -267,45 +259,24 @@ UnitParameter& ShardedModule::find(const std::string& name) const {
   fail("the module has no parameter of this name:", name);
 }
 
-const Tensor& ShardedModule::local_value(const std::string& name) const { return find(name).local; }
-
-Tensor ShardedModule::gather_whole(const std::string& name, const Tensor& local) {
+ShardedTensor ShardedModule::value(const std::string& name) const {
   const UnitParameter& p = find(name);
-  if (p.row.optimizer == Placement::replicate) return local;
-  const CategoryScope scope(*local.runtime(), Category::gathered);
-  const Tensor whole =
-      Tensor::empty(local.runtime(), p.parameter.value().shape(), local.dtype(), name);
-  mesh_.shard()
-      .all_gather({{local, whole, p.cut}}, {name, Traffic::checkpoint, RunOn::caller})
-      .event()
-      .wait();
-  return whole;
+  const Tensor& whole = p.parameter.value();
+  if (!p.is_sharded()) return {mesh_, whole.shape(), Replicate{}, whole};
+  return {mesh_, whole.shape(), Shard{p.dim}, p.local};
 }
 
-Tensor ShardedModule::gather_value(const std::string& name) {
+ShardedTensor ShardedModule::state(const std::string& name, const Tensor& local) const {
   const UnitParameter& p = find(name);
-  return p.is_sharded() ? gather_whole(name, p.local) : p.parameter.value();
-}
-
-void ShardedModule::take_part(const std::string& name, const Tensor& whole,
-                              const Tensor& local) const {
-  const UnitParameter& p = find(name);
-  if (p.row.optimizer == Placement::replicate)
-    local.copy_from(whole);
-  else
-    copy_part(p.cut, mesh_.shard().rank(), whole, local);
+  const Shape& shape = p.parameter.value().shape();
+  if (p.row.optimizer == Placement::replicate) return {mesh_, shape, Replicate{}, local};
+  return {mesh_, shape, Shard{p.dim}, local};
 }
 
 void ShardedModule::set_value(const std::string& name, const Tensor& whole) {
-  UnitParameter& p = find(name);
-  check(whole.shape() == p.parameter.value().shape() && whole.dtype() == p.local.dtype(),
-        "a value is not like its parameter:", name, describe(whole), "for", p.local.dtype(),
-        p.parameter.value().shape());
-  if (p.is_sharded())
-    copy_part(p.cut, mesh_.shard().rank(), whole.contiguous(), p.local);
-  else
-    p.parameter.value().copy_from(whole);
-  p.parameter.value().storage()->bump_version();
+  const Context in("parameter ", name);
+  value(name).assign(whole);
+  find(name).parameter.value().storage()->bump_version();
 }
 
 TrafficBytes ShardedModule::received() const {

@@ -11,6 +11,7 @@
 #include "dist/device_mesh.h"
 #include "dist/schedule.h"
 #include "dist/shard_plan.h"
+#include "dist/sharded_tensor.h"
 #include "nn/module.h"
 
 namespace sherd {
@@ -57,17 +58,14 @@ class ShardedModule {
   /// What gathers count as from now on (Traffic::eval in evaluation).
   void set_traffic(Traffic traffic);
 
-  /// The whole of a tensor that lies over ranks as parameter `name` does (its value, a moment).
-  /// Each rank gets it.
-  Tensor gather_whole(const std::string& name, const Tensor& local);
-  /// The whole of parameter `name`, trainable or frozen. Each rank gets it.
-  Tensor gather_value(const std::string& name);
-  /// The opposite: this rank's part of `whole`, into `local`. No communication.
-  void take_part(const std::string& name, const Tensor& whole, const Tensor& local) const;
-  /// Writes parameter `name`, trainable or frozen; like init(), before or between steps.
+  /// Parameter `name`, trainable or frozen, as it rests on the ranks.
+  ShardedTensor value(const std::string& name) const;
+  /// `local`, which lies over the ranks as what the optimizer updates of parameter `name` does: a
+  /// value or gradient of trainable(), a moment.
+  ShardedTensor state(const std::string& name, const Tensor& local) const;
+  /// Writes value(name) from a whole; like init(), before or between steps. No communication: the
+  /// ranks meet at a barrier before the next use.
   void set_value(const std::string& name, const Tensor& whole);
-  /// This rank's part of parameter `name`, trainable or frozen.
-  const Tensor& local_value(const std::string& name) const;
 
   /// The sum of norms' words over ranks, and their maximum: for grad_norm's NormExchange.
   std::function<void(std::span<int64_t>)> norm_sum() const;

@@ -17,6 +17,7 @@ struct UnitParameter {
   std::string name;
   Parameter parameter;  ///< the module's; its bytes come and go where parameters are sharded
   StateRow row;
+  int dim = 0;       ///< that is cut
   Cut cut;           ///< of the whole over the shard axis
   Shape part_shape;  ///< of this rank's part
   /// This rank's part: what the optimizer updates. A view of the whole where that rests.

@@ -121,7 +121,7 @@ void Trainer::load(const std::string& path) {
   load_optimizer(path, *optimizer_, slots);
   for (std::size_t i = 0; i < slots.size(); ++i)
     for (const auto& s : slots[i].state)
-      sharded_->take_part(slots[i].name, s.tensor, slots_[i].find_state(s.name));
+      sharded_->state(slots[i].name, slots_[i].find_state(s.name)).assign(s.tensor);
   comm_.barrier({"loaded"});
 }
 
@@ -140,7 +140,8 @@ void Trainer::save() {
 
 std::vector<NamedTensor> Trainer::whole_model() {
   std::vector<NamedTensor> tensors;
-  for (const auto& p : parameters_) tensors.push_back({p.name, sharded_->gather_value(p.name)});
+  for (const auto& p : parameters_)
+    tensors.push_back({p.name, sharded_->value(p.name).full(p.name)});
   return tensors;
 }
 
@@ -150,7 +151,7 @@ std::vector<Slot> Trainer::whole_slots() {
     Slot& w = whole.emplace_back();
     w.name = slot.name;
     for (const auto& s : slot.state)
-      w.state.push_back({s.name, sharded_->gather_whole(slot.name, s.tensor)});
+      w.state.push_back({s.name, sharded_->state(slot.name, s.tensor).full(slot.name)});
   }
   return whole;
 }

@@ -284,7 +284,8 @@ TEST_CASE("case 13: cuts count in 64 bits") {
     DeviceMesh mesh(rank.comm);
     const auto sharded = fully_shard(table, tape, mesh, every("fsdp", 2));
     check(sharded->units()[0]->gathered_bytes == 24'000'000'008, "bytes of the whole");
-    check(sharded->local_value("weight").size(0) == 1'500'000'001 - rank.rank, "rows of the part");
+    check(sharded->value("weight").local().size(0) == 1'500'000'001 - rank.rank,
+          "rows of the part");
     check(tape.runtime()->allocator().live_by_category()[static_cast<size_t>(Category::params)] ==
               Allocator::rounded(static_cast<size_t>(1'500'000'001 - rank.rank) * 8),
           "bytes of the part");

@@ -171,7 +171,7 @@ TEST_CASE("case 17: parameters without elements train, and keep their shape") {
       const auto sharded = fully_shard(model, tape, mesh, plan);
       sharded->init(1);
       for (const auto& p : sharded->trainable()) {
-        const Tensor whole = sharded->gather_whole(p.name, p.value);
+        const Tensor whole = sharded->state(p.name, p.value).full();
         check(whole.shape() == p.shape, "the shape of", p.name);
         sharded->set_value(p.name, whole);
         if (p.shape.numel() > 0) continue;
@@ -224,8 +224,8 @@ TEST_CASE("case 18: fewer rows than ranks, and a cut along another dim") {
     ShardPlan by_dim = every("fsdp", 8);
     by_dim.placements = {{.match = "blocks.0.weight", .dim = 1}};
     const auto sharded = fully_shard(model, tape, mesh, by_dim);
-    check(sharded->local_value("blocks.0.weight").shape() == Shape({2, 3}), "a part of each row");
-    check(sharded->local_value("blocks.0.bias").numel() == (rank.rank < 2 ? 1 : 0), "rows");
+    check(sharded->value("blocks.0.weight").local().shape() == Shape({2, 3}), "a part of each row");
+    check(sharded->value("blocks.0.bias").local().numel() == (rank.rank < 2 ? 1 : 0), "rows");
   });
   const auto wrong = [&] {
     plan.placements = {{.match = "*.bias", .dim = 1}};
@@ -321,8 +321,8 @@ TEST_CASE("case 22: parameters of one block keep their own dtypes") {
     const auto sharded = fully_shard(model, tape, mesh, every("fsdp", 3));
     check(sharded->units().size() == 2, "a unit for each block");
     check(sharded->units()[0]->gathered_bytes == (6 + 6) * 4 + (36 + 6) * 2, "bytes of each dtype");
-    check(sharded->local_value("blocks.0.up.weight").dtype() == DType::bf16, "bf16");
-    check(sharded->local_value("blocks.0.norm.weight").dtype() == DType::f32, "f32");
+    check(sharded->value("blocks.0.up.weight").local().dtype() == DType::bf16, "bf16");
+    check(sharded->value("blocks.0.norm.weight").local().dtype() == DType::f32, "f32");
   });
 }
 

@@ -213,10 +213,10 @@ Trace train_sharded(const SmallTraining& t, const ShardPlan& plan, const Job<Mod
     sum_words(rank.comm, bytes, {"bytes"});
     std::map<std::string, std::vector<float>> values;
     for (const auto& slot : slots) {
-      values[slot.name] = sharded->gather_whole(slot.name, slot.value).template to_vector<float>();
+      values[slot.name] = sharded->state(slot.name, slot.value).full().template to_vector<float>();
       for (const auto& s : slot.state)
         values[slot.name + '/' + s.name] =
-            sharded->gather_whole(slot.name, s.tensor).template to_vector<float>();
+            sharded->state(slot.name, s.tensor).full().template to_vector<float>();
     }
     if (rank.rank != 0) return;
     trace.losses = losses;
