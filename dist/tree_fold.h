@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
+
+#include "dist/comm/communicator.h"
 
 namespace sherd {
 
@@ -14,6 +17,14 @@ inline double tree_fold(std::span<const double> terms) {
   size_t left = 1;
   while (2 * left < terms.size()) left *= 2;
   return tree_fold(terms.first(left)) + tree_fold(terms.subspan(left));
+}
+
+/// The sum of the ranks' numbers, such as their losses. Blocks until all ranks are here.
+inline double sum_over_ranks(Communicator& comm, double mine) {
+  std::vector<double> all(static_cast<size_t>(comm.size()));
+  comm.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                {"a sum over ranks"});
+  return tree_fold(all);
 }
 
 }  // namespace sherd

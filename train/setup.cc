@@ -184,19 +184,16 @@ std::vector<ParamGroup> group_parameters(const std::vector<NamedParameter>& para
   return param_groups(trainable, {.weight_decay = optim.weight_decay, .rules = {}});
 }
 
-std::vector<Slot> make_slots(const ShardedModule& sharded, const std::vector<ParamGroup>& groups,
-                             const Optimizer& optimizer) {
-  std::vector<Slot> slots;
-  for (const auto& p : sharded.trainable()) {
-    const ParamGroup& group = group_of(groups, p.name);
-    Slot& slot = slots.emplace_back();
-    slot.name = p.name;
-    slot.value = p.value;
+ShardedSlots make_slots(ShardedModule& sharded, const std::vector<ParamGroup>& groups,
+                        const Optimizer& optimizer) {
+  ShardedSlots all(sharded);
+  for (Slot& slot : all.slots()) {
+    const ParamGroup& group = group_of(groups, slot.name);
     slot.weight_decay = group.weight_decay;
     slot.lr_scale = group.lr_scale;
     optimizer.prepare(slot);
   }
-  return slots;
+  return all;
 }
 
 std::vector<std::string> changed_keys(const std::string& before, const std::string& now) {

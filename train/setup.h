@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "dist/comm/thread_ranks.h"
-#include "dist/fully_shard.h"
 #include "nn/models/gpt2.h"
 #include "optim/lr_schedule.h"
-#include "optim/optimizer.h"
 #include "optim/param_groups.h"
 #include "train/config.h"
+#include "train/sharded_slots.h"
 
 namespace sherd {
 
@@ -39,9 +38,9 @@ LrSchedule make_schedule(const RunConfig& config);
 std::vector<ParamGroup> group_parameters(const std::vector<NamedParameter>& parameters,
                                          const OptimSection& optim);
 
-/// A slot for each trainable parameter, with the optimizer's state: of this rank's part.
-std::vector<Slot> make_slots(const ShardedModule& sharded, const std::vector<ParamGroup>& groups,
-                             const Optimizer& optimizer);
+/// Their slots: each of its group, with the optimizer's state of this rank's part.
+ShardedSlots make_slots(ShardedModule& sharded, const std::vector<ParamGroup>& groups,
+                        const Optimizer& optimizer);
 
 /// "optim.lr = 0.002, was 0.001" for keys in which two resolved configurations (TOML) differ, but
 /// for the run's name and folder.

@@ -80,7 +80,7 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
   if (first_rank()) folder_.emplace(config.run.out, use_of(config, checkpoint_.path));
   sharded_ = fully_shard(model_, tape_, mesh_, plan_);
   if (!resumed()) sharded_->init(seed());
-  slots_ = make_slots(*sharded_, groups_, *optimizer_);
+  slots_.emplace(make_slots(*sharded_, groups_, *optimizer_));
   const RunState saved = state_;
   state_.seed = seed();
   state_.config = write_toml(config_);
@@ -121,7 +121,7 @@ void Trainer::load(const std::string& path) {
   load_optimizer(path, *optimizer_, slots);
   for (std::size_t i = 0; i < slots.size(); ++i)
     for (const auto& s : slots[i].state)
-      sharded_->state(slots[i].name, slots_[i].find_state(s.name)).assign(s.tensor);
+      sharded_->state(slots[i].name, slots_->slots()[i].find_state(s.name)).assign(s.tensor);
   comm_.barrier({"loaded"});
 }
 
@@ -147,7 +147,7 @@ std::vector<NamedTensor> Trainer::whole_model() {
 
 std::vector<Slot> Trainer::whole_slots() {
   std::vector<Slot> whole;
-  for (const auto& slot : slots_) {
+  for (const auto& slot : slots_->slots()) {
     Slot& w = whole.emplace_back();
     w.name = slot.name;
     for (const auto& s : slot.state)
@@ -184,18 +184,17 @@ StepMetrics Trainer::step() {
     losses.push_back(forward_backward(k));
     if (!std::isfinite(losses.back().sum)) explain_not_finite(k, k + 1, "the loss is not finite");
   }
-  sharded_->finish_gradients();
+  slots_->finish_gradients();
   const Loss loss = sum_losses(losses);
   // Backward gave gradients of the sum of losses; this is the one division by the tokens.
   const double scale = loss.tokens > 0 ? 1 / static_cast<double>(loss.tokens) : 0;
-  const GradNorm norm = take_gradients(scale);
+  const GradNorm norm = slots_->norm(scale);
   if (!norm.not_finite.empty())
     explain_not_finite(0, num_micro_batches(), "a gradient is not finite: " + norm.not_finite);
   // Another rank has it, and ends this one when it has found out more.
   if (!std::isfinite(norm.norm)) comm_.barrier({"a gradient is not finite"});
   const double lr = schedule_.at(state_.step);
-  optimizer_->step(slots_, lr, scale * clip_factor(norm.norm, config_.train.clip_norm));
-  drop_gradients();
+  slots_->step(*optimizer_, lr, scale * clip_factor(norm.norm, config_.train.clip_norm));
 
   StepMetrics m;
   m.step = ++state_.step;
@@ -317,20 +316,6 @@ void Trainer::explain_not_finite(std::int64_t begin, std::int64_t end, const std
   const Context in(what);
   for (std::int64_t k = begin; k < end; ++k) forward_backward(k);  // throws at the first such value
   fail_as(ErrorKind::numeric, "every op gave finite values on this rank; their sum did not");
-}
-
-GradNorm Trainer::take_gradients(double scale) {
-  std::vector<Slot> rows = slots_;
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].grad = sharded_->trainable()[i].grad;
-    rows[i].grad = sharded_->trainable()[i].norm_grad;
-  }
-  return grad_norm(rows, scale, NormKind::two, {sharded_->norm_sum(), sharded_->norm_max()});
-}
-
-void Trainer::drop_gradients() {
-  for (auto& slot : slots_) slot.grad = {};
-  sharded_->finish_step();
 }
 
 void Trainer::take_peak(StepMetrics& m) {

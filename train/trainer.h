@@ -18,7 +18,6 @@
 #include "checkpoint/run_state.h"
 #include "dist/comm/thread_ranks.h"
 #include "dist/fully_shard.h"
-#include "optim/grad_clip.h"
 #include "train/dataset.h"
 #include "train/find_checkpoint.h"
 #include "train/metrics.h"
@@ -72,7 +71,7 @@ class Trainer {
   const RuntimePtr& runtime() const { return runtime_; }
   Gpt2& model() { return model_; }
   const std::vector<ParamGroup>& groups() const { return groups_; }
-  const std::vector<Slot>& slots() const { return slots_; }
+  const std::vector<Slot>& slots() const { return slots_->slots(); }
   ShardedModule& sharded() { return *sharded_; }
   const ShardPlan& plan() const { return plan_; }
   /// Tokens [B, T + 1] of this rank's micro-batch k of the next step.
@@ -108,8 +107,6 @@ class Trainer {
   /// The losses of all ranks, summed in the tree of design section 3: by micro-batch g.
   Loss sum_losses(std::span<const Loss> mine);
   LossResult loss_of(const std::vector<std::int32_t>& rows, const ForwardOptions& options);
-  GradNorm take_gradients(double scale);
-  void drop_gradients();
   /// Metrics of all ranks; whether one of them is asked to stop.
   bool share_counters(StepMetrics& metrics);
   [[noreturn]] void explain_not_finite(std::int64_t begin, std::int64_t end,
@@ -136,7 +133,7 @@ class Trainer {
   const ShardPlan plan_;
   DeviceMesh mesh_;
   std::unique_ptr<ShardedModule> sharded_;
-  std::vector<Slot> slots_;  // of sharded_->trainable(), in its order
+  std::optional<ShardedSlots> slots_;
   TrafficBytes received_{};  // up to the last step
   double gemm_rate_ = 0;
   MemoryPeak peak_;

@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "dist/comm/thread_ranks.h"
 #include "dist/fully_shard.h"
+#include "dist/tree_fold.h"
 #include "nn/models/gpt2.h"
 #include "optim/adamw.h"
+#include "train/sharded_slots.h"
 
 using namespace sherd;
 
@@ -35,8 +37,7 @@ std::vector<double> train(const ShardPlan& plan, bool print) {
         std::printf("unit %-10s %2zu parameters, %6lld bytes when gathered\n",
                     unit->label().c_str(), unit->parameters.size(),
                     static_cast<long long>(unit->gathered_bytes));
-    std::vector<Slot> slots;
-    for (const auto& p : sharded->trainable()) slots.push_back({.name = p.name, .value = p.value});
+    ShardedSlots slots(*sharded);
     AdamW optimizer;
 
     const int64_t T = 16;
@@ -46,18 +47,11 @@ std::vector<double> train(const ShardPlan& plan, bool print) {
       const Tensor all = Tensor::from<int32_t>(rank.runtime, {1, T + 1}, text);
       const LossResult result =
           model.loss(all.slice(1, 0, T).contiguous(), all.slice(1, 1, T + 1).contiguous());
-      const double mine = result.loss.value().item();
-      double each[kRanks], sum = 0;
-      rank.comm.exchange(std::as_bytes(std::span(&mine, 1)),
-                         std::as_writable_bytes(std::span(each)), {"loss"});
-      for (const double loss : each) sum += loss;
+      const double sum = sum_over_ranks(rank.comm, result.loss.value().item());
       if (rank.rank == 0) losses.push_back(sum / (kRanks * T));
       tape.backward(result.loss);
-      sharded->finish_gradients();
-      for (size_t i = 0; i < slots.size(); ++i) slots[i].grad = sharded->trainable()[i].grad;
-      optimizer.step(slots, 0.01, 1.0 / (kRanks * T));
-      for (auto& slot : slots) slot.grad = {};
-      sharded->finish_step();
+      slots.finish_gradients();
+      slots.step(optimizer, 0.01, 1.0 / (kRanks * T));
     }
   });
   return losses;

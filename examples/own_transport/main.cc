@@ -7,10 +7,12 @@
 #include "base/progress.h"
 #include "dist/comm/thread_ranks.h"
 #include "dist/fully_shard.h"
+#include "dist/tree_fold.h"
 #include "examples/own_transport/late_comm.h"
 #include "nn/models/mlp.h"
 #include "optim/adamw.h"
 #include "tensor/random.h"
+#include "train/sharded_slots.h"
 
 using namespace sherd;
 
@@ -29,8 +31,7 @@ std::vector<double> train(int64_t prefetch, double delay_s) {
     plan.prefetch.forward = plan.prefetch.backward = prefetch;
     const auto sharded = fully_shard(model, tape, mesh, plan);
     sharded->init(/*seed=*/1);
-    std::vector<Slot> slots;
-    for (const auto& p : sharded->trainable()) slots.push_back({.name = p.name, .value = p.value});
+    ShardedSlots slots(*sharded);
     AdamW optimizer;
 
     const Tensor points = Tensor::empty(rank.runtime, {kPoints, 16});
@@ -43,17 +44,11 @@ std::vector<double> train(int64_t prefetch, double delay_s) {
     const double begin_s = steady_seconds();
     for (int step = 0; step < kSteps; ++step) {
       const LossResult result = model.loss(tape.constant(points), classes);
-      const double mine = result.loss.value().item();
-      double each[kRanks];
-      comm.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(each)),
-                    {"loss"});
-      if (rank.rank == 0) losses.push_back((each[0] + each[1]) / (kRanks * kPoints));
+      const double sum = sum_over_ranks(comm, result.loss.value().item());
+      if (rank.rank == 0) losses.push_back(sum / (kRanks * kPoints));
       tape.backward(result.loss);
-      sharded->finish_gradients();
-      for (size_t i = 0; i < slots.size(); ++i) slots[i].grad = sharded->trainable()[i].grad;
-      optimizer.step(slots, 0.001, 1.0 / (kRanks * kPoints));
-      for (auto& slot : slots) slot.grad = {};
-      sharded->finish_step();
+      slots.finish_gradients();
+      slots.step(optimizer, 0.001, 1.0 / (kRanks * kPoints));
     }
     if (rank.rank != 0) return;
     std::printf("prefetch %lld, %.0f ms late: %.1f ms a step, of which rank 0 waited %.1f\n",

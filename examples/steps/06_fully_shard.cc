@@ -3,12 +3,14 @@
 // The loop is that of one rank again. fully_shard is told of each use of a parameter's bytes, so it
 // gathers, releases and reduces by itself, a unit ahead of the computation. To stderr go the
 // collectives of the last step: when each one began and ended, and the bytes that rank 0 received.
-// New: DeviceMesh, ShardPlan, fully_shard. Next: examples/custom_loop_sharded, docs/sharding.md
+// New: DeviceMesh, ShardPlan, fully_shard, ShardedSlots. Next: examples/custom_loop_sharded,
+// docs/sharding.md
 #include "base/progress.h"
 #include "dist/comm/thread_ranks.h"
 #include "dist/fully_shard.h"
 #include "examples/steps/task.h"
 #include "optim/adamw.h"
+#include "train/sharded_slots.h"
 
 using namespace steps;
 
@@ -21,8 +23,7 @@ void train(Rank& rank, const ShardPlan& plan) {
   sharded->init(kSeed);  // each rank makes its own rows
   const Batch batch = batch_of(rank.runtime, rank.rank, kRanks);
 
-  std::vector<Slot> slots;
-  for (const auto& p : sharded->trainable()) slots.push_back({.name = p.name, .value = p.value});
+  ShardedSlots slots(*sharded);  // of this rank's rows
   AdamW optimizer;
 
   for (int step = 0; step < kSteps; ++step) {
@@ -36,13 +37,10 @@ void train(Rank& rank, const ShardPlan& plan) {
     const double sum = sum_over_ranks(rank.comm, result.loss.value().item());
     if (rank.rank == 0) print_loss(step, sum);
     tape.backward(result.loss);
-    sharded->finish_gradients();
+    slots.finish_gradients();
 
-    for (size_t i = 0; i < slots.size(); ++i) slots[i].grad = sharded->trainable()[i].grad;
     if (rank.rank == 0) print_memory(step, *rank.runtime);
-    optimizer.step(slots, kLr, 1.0 / kPoints);
-    for (auto& slot : slots) slot.grad = {};
-    sharded->finish_step();
+    slots.step(optimizer, kLr, 1.0 / kPoints);
   }
 }
 

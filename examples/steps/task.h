@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "dist/comm/communicator.h"
+#include "dist/tree_fold.h"
 #include "nn/models/mlp.h"
 
 namespace steps {
@@ -40,16 +40,6 @@ inline Batch batch_of(const RuntimePtr& runtime, int rank, int ranks) {
   const auto n = static_cast<int64_t>(classes.size());
   return {Tensor::from<float>(runtime, {n, 2}, points),
           Tensor::from<int32_t>(runtime, {n}, classes)};
-}
-
-/// The loss of the whole batch, from the ranks' sums over their points.
-inline double sum_over_ranks(Communicator& comm, double mine) {
-  std::vector<double> all(static_cast<size_t>(comm.size()));
-  comm.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
-                {"loss"});
-  double sum = 0;
-  for (const double loss : all) sum += loss;
-  return sum;
 }
 
 /// Every 20 steps. Three digits: one sum over 300 points and four over 75 differ in the seventh.

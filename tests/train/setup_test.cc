@@ -54,7 +54,7 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
   const auto solo = solo_communicator(runtime);
   DeviceMesh mesh(*solo);
   const auto sharded = fully_shard(model, tape, mesh, make_plan(c, named));
-  const auto slots = make_slots(*sharded, group_parameters(named, c.optim), *optimizer);
+  const auto slots = make_slots(*sharded, group_parameters(named, c.optim), *optimizer).slots();
   CHECK(slots.size() == named.size() - 1);
   for (const Slot& slot : slots) {
     INFO(slot.name);
@@ -65,7 +65,8 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
   }
   // sgd without momentum has no state.
   const RunConfig plain = config({"optim.name=sgd"});
-  CHECK(make_slots(*sharded, group_parameters(named, plain.optim), *make_optimizer(plain.optim))[0]
+  CHECK(make_slots(*sharded, group_parameters(named, plain.optim), *make_optimizer(plain.optim))
+            .slots()[0]
             .state.empty());
 }
 
