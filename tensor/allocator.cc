@@ -1,5 +1,7 @@
 #include "tensor/allocator.h"
 
+#include <cstring>
+
 #include "base/error.h"
 #include "tensor/arena.h"
 
@@ -31,6 +33,11 @@ class MetaAllocator final : public Allocator {
   void give(std::byte*, size_t) override {}
 };
 
+/// All ones: NaN in f64, f32, f16 and bf16.
+void poison(std::byte* data, size_t bytes) {
+  if (data != nullptr) std::memset(data, 0xff, bytes);
+}
+
 std::string mib(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
 
 }  // namespace
@@ -43,24 +50,29 @@ const char* name_of(Category category) {
 
 std::byte* Allocator::allocate(size_t bytes, Category category) {
   if (bytes == 0) return nullptr;
-  const std::lock_guard lock(mutex_);
   const int64_t size = rounded(bytes);
-  if (limit_ > 0 && live_ + size > limit_)
-    fail_as(ErrorKind::memory, "out of memory: the limit run.memory_limit is", mib(limit_),
-            ", live", breakdown(), ", wanted", mib(size),
-            "more; a smaller train.micro_batch or train.recompute = \"block\" needs less");
-  std::byte* data = take(static_cast<size_t>(size));
-  if (data == nullptr && typeid(*this) != typeid(MetaAllocator))
-    fail_as(ErrorKind::memory, "out of memory: the system refused", mib(size), "; live",
-            breakdown());
-  count(size, category);
+  std::byte* data = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (limit() > 0 && live_ + size > limit())
+      fail_as(ErrorKind::memory, "out of memory: the limit run.memory_limit is", mib(limit()),
+              ", live", breakdown(), ", wanted", mib(size),
+              "more; a smaller train.micro_batch or train.recompute = \"block\" needs less");
+    data = take(static_cast<size_t>(size));
+    if (data == nullptr && typeid(*this) != typeid(MetaAllocator))
+      fail_as(ErrorKind::memory, "out of memory: the system refused", mib(size), "; live",
+              breakdown());
+    count(size, category);
+  }
+  if (options_.poison) poison(data, static_cast<size_t>(size));
   return data;
 }
 
 void Allocator::free(std::byte* data, size_t bytes, Category category) {
   if (bytes == 0) return;
-  const std::lock_guard lock(mutex_);
   const int64_t size = rounded(bytes);
+  if (options_.poison) poison(data, static_cast<size_t>(size));
+  const std::lock_guard lock(mutex_);
   live_ -= size;
   by_category_[static_cast<size_t>(category)] -= size;
   give(data, static_cast<size_t>(size));
@@ -115,12 +127,12 @@ std::string Allocator::breakdown() const {
   return text + ")";
 }
 
-std::unique_ptr<Allocator> make_allocator(Device device, int64_t limit) {
+std::unique_ptr<Allocator> make_allocator(Device device, const AllocatorOptions& options) {
   switch (device.type) {
     case DeviceType::cpu:
-      return std::make_unique<CpuAllocator>(limit);
+      return std::make_unique<CpuAllocator>(options);
     case DeviceType::meta:
-      return std::make_unique<MetaAllocator>(limit);
+      return std::make_unique<MetaAllocator>(options);
     case DeviceType::cuda:
       break;
   }

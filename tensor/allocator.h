@@ -39,19 +39,26 @@ struct MemoryPeak {
   std::vector<std::string> where;
 };
 
+struct AllocatorOptions {
+  int64_t limit = 0;  ///< bytes; 0: none
+  /// Fills memory with ones when it is given out and when it comes back: NaN in every floating
+  /// dtype, -1 in integers. For tests: who reads what is not written yet, or not held any more,
+  /// gets NaN. Costs a pass over the bytes each time.
+  bool poison = false;
+};
+
 /// One device's memory for one rank. Thread-safe: a stream's worker may free what the rank
 /// allocated.
 class Allocator {
  public:
-  /// `limit` in bytes; 0 is none.
-  explicit Allocator(int64_t limit) : limit_(limit) {}
+  explicit Allocator(const AllocatorOptions& options) : options_(options) {}
   virtual ~Allocator() = default;
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  /// 64-byte aligned, uninitialised; nullptr on meta and for 0 bytes. Counted as `rounded(bytes)`.
-  /// Throws Error(memory), with the breakdown by category, beyond the limit or when the system
-  /// refuses.
+  /// 64-byte aligned, uninitialised or poisoned; nullptr on meta and for 0 bytes. Counted as
+  /// `rounded(bytes)`. Throws Error(memory), with the breakdown by category, beyond the limit or
+  /// when the system refuses.
   std::byte* allocate(size_t bytes, Category category);
   void free(std::byte* data, size_t bytes, Category category);
   /// Counts `bytes` that are live under another category from now on.
@@ -64,7 +71,7 @@ class Allocator {
   void reset_peak();
   /// How often the system was asked for memory; constant once training is steady.
   int64_t system_allocations() const;
-  int64_t limit() const { return limit_; }
+  int64_t limit() const { return options_.limit; }
 
   /// What an allocation of `bytes` occupies: a multiple of 64.
   static int64_t rounded(size_t bytes) { return (static_cast<int64_t>(bytes) + 63) & ~int64_t{63}; }
@@ -80,7 +87,7 @@ class Allocator {
   void count(int64_t bytes, Category category);
   std::string breakdown() const;
 
-  const int64_t limit_;
+  const AllocatorOptions options_;
   mutable std::mutex mutex_;
   int64_t live_ = 0;
   CategoryBytes by_category_{};
@@ -88,6 +95,6 @@ class Allocator {
 };
 
 /// The allocator of a device: a caching arena on cpu, counting alone on meta.
-std::unique_ptr<Allocator> make_allocator(Device device, int64_t limit);
+std::unique_ptr<Allocator> make_allocator(Device device, const AllocatorOptions& options);
 
 }  // namespace sherd

@@ -18,6 +18,7 @@ struct RuntimeOptions {
   int threads = 1;                        ///< of this rank, the caller included
   std::optional<Isa> isa = std::nullopt;  ///< none: the best of this machine
   int64_t memory_limit = 0;               ///< bytes; 0: none
+  bool poison = false;                    ///< for tests: see AllocatorOptions
 };
 
 class Runtime;
@@ -29,7 +30,8 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   explicit Runtime(const RuntimeOptions& options)
       : device_(options.device),
         isa_(options.isa.value_or(best_isa())),
-        allocator_(make_allocator(options.device, options.memory_limit)),
+        allocator_(make_allocator(options.device,
+                                  {.limit = options.memory_limit, .poison = options.poison})),
         pool_(options.device.is_meta() ? 1 : options.threads) {}
 
   static RuntimePtr create(const RuntimeOptions& options = {}) {

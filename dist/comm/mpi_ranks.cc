@@ -300,7 +300,8 @@ void run_mpi_ranks(const MpiRanksOptions& options, const std::function<void(Rank
   try {
     const RuntimePtr runtime = Runtime::create({.threads = options.threads_per_rank,
                                                 .isa = options.isa,
-                                                .memory_limit = options.memory_limit});
+                                                .memory_limit = options.memory_limit,
+                                                .poison = options.poison});
     const auto stream = std::make_shared<Stream>(StreamKind::worker, "communication");
     try {
       LocalComm comm({.runtime = runtime,

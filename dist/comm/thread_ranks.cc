@@ -97,7 +97,8 @@ void run_thread_ranks(const ThreadRanksOptions& options, const std::function<voi
       const RuntimePtr runtime = runtimes[static_cast<size_t>(r)] =
           Runtime::create({.threads = options.threads_per_rank,
                            .isa = options.isa,
-                           .memory_limit = options.memory_limit});
+                           .memory_limit = options.memory_limit,
+                           .poison = options.poison});
       LocalComm comm({.runtime = runtime,
                       .stream = stream,
                       .memory = memory,

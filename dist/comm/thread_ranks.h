@@ -17,6 +17,7 @@ struct ThreadRanksOptions {
   int threads_per_rank = 1;
   std::optional<Isa> isa = std::nullopt;
   int64_t memory_limit = 0;  ///< bytes a rank; 0: none
+  bool poison = false;       ///< for tests: see AllocatorOptions
   double timeout_s = 300;
   std::optional<Link> link = std::nullopt;
 };

@@ -1,4 +1,4 @@
-// A model trained on thread ranks under a plan, and the same by a plain loop without //dist: what
+// A model trained by ranks under a plan, and the same by a plain loop without //dist: what
 // the tests of equality compare. Without a model of their own they train a small GPT.
 #pragma once
 
@@ -25,6 +25,8 @@ struct SmallTraining {
   int accumulate = 1;
   int steps = 3;
   int batch = 2;  ///< of a micro-batch
+  int64_t layers = 3;
+  int64_t channels = 16;
   double dropout = 0;
   bool tied = true;
   double clip = 0.5;
@@ -35,6 +37,7 @@ struct SmallTraining {
   std::string freeze = {};
   int eval_every = 0;  ///< forward passes without backward between steps
   std::optional<Link> link = std::nullopt;
+  bool poison = false;  ///< memory that is not written yet, or not held any more, is NaN
   /// Micro-batches of each step; empty: `accumulate` of them. Only the loop knows.
   std::function<int(int step)> micro_batches = {};
 
@@ -67,10 +70,11 @@ struct Trace {
   std::map<std::string, std::vector<float>> values;  ///< "name", "name/m", "name/v"
   // --- not compared
   TrafficBytes bytes{};                    ///< sum over ranks
-  int64_t resident = 0;                    ///< bytes of rank 0 between steps
+  int64_t resident = 0;                    ///< bytes of this rank between steps
   CategoryBytes live{};                    ///< the same by category
-  MemoryPeak peak;                         ///< of rank 0 in the last step
-  std::vector<ScheduleCounters> counters;  ///< of rank 0, of each step
+  CategoryBytes before_update{};           ///< the same with the last step's gradients
+  MemoryPeak peak;                         ///< of this rank in the last step
+  std::vector<ScheduleCounters> counters;  ///< of this rank, of each step
   double exposed_s = 0;                    ///< their sum, without the first step's
 
   bool same_results(const Trace& other) const {
@@ -87,9 +91,9 @@ struct Trace {
 };
 
 inline Gpt2Config small_gpt(const SmallTraining& t) {
-  return {.layers = 3,
+  return {.layers = t.layers,
           .heads = 2,
-          .channels = 16,
+          .channels = t.channels,
           .vocab = 50,
           .context = 8,
           .dropout = t.dropout,
@@ -133,102 +137,104 @@ inline double per_token(int64_t tokens) {
   return tokens > 0 ? 1.0 / static_cast<double>(tokens) : 1.0;
 }
 
+/// One rank's part in it, whatever carries the ranks; all of them call it. Each returns the same
+/// results.
+template <class Model>
+Trace train_on(Rank& rank, const SmallTraining& t, const ShardPlan& plan, const Job<Model>& job) {
+  check(rank.size == t.ranks, "a training of", t.ranks, "ranks runs on", rank.size);
+  Trace trace;
+  const TrafficBytes bytes_before = rank.comm.received();
+  Tape tape(rank.runtime);
+  Model model = [&] {
+    if (!t.deferred) return job.make(tape);
+    const DeferParameters defer(*rank.runtime);
+    return job.make(tape);
+  }();
+  if (!t.freeze.empty()) freeze(model, t.freeze);
+  if (!t.deferred) init_parameters(model, 1);
+  DeviceMesh mesh(rank.comm, plan.replicas);
+  const auto sharded = fully_shard(model, tape, mesh, plan);
+  if (t.deferred) sharded->init(1);
+  AdamW optimizer;
+  std::vector<Slot> slots;
+  for (const auto& p : sharded->trainable()) slots.push_back(small_slot(p.name, p.value, p.shape));
+  for (auto& slot : slots) optimizer.prepare(slot);
+  for (int step = 0; step < t.steps; ++step) {
+    const CategoryScope scope(*rank.runtime, Category::activations);
+    rank.runtime->allocator().reset_peak();
+    if (job.before_step) job.before_step(model, *sharded, step);
+    if (t.eval_every > 0 && step % t.eval_every == 0) {
+      const NoGrad no_grad(tape);
+      sharded->set_traffic(Traffic::eval);
+      for (int i = 0; i < 3; ++i) job.loss(model, {100 + step, i, i, rank.rank});
+      sharded->reshard();
+      sharded->set_traffic(Traffic::all_gather);
+    }
+    const int A = t.micro_batches_of(step);
+    std::vector<double> mine, all;
+    int64_t tokens = 0;
+    for (int k = 0; k < A; ++k) {
+      sharded->set_sync(plan.sync == Sync::every || (k + 1 == A && t.knows_last));
+      const LossResult loss = job.loss(model, {step, k * t.ranks + rank.rank, k, rank.rank});
+      mine.push_back(loss.loss.value().item());
+      tokens += loss.tokens;
+      tape.backward(loss.loss);
+    }
+    sharded->finish_gradients();
+    all.resize(mine.size() * static_cast<size_t>(rank.size));
+    rank.comm.exchange(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                       {"loss"});
+    std::vector<double> by_g;
+    for (int k = 0; k < A; ++k)
+      for (int r = 0; r < rank.size; ++r) by_g.push_back(all[static_cast<size_t>(r * A + k)]);
+    sum_words(rank.comm, std::span(&tokens, 1), {"tokens"});
+    const double scale = per_token(tokens);
+    std::vector<Slot> norm_slots = slots;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      slots[i].grad = sharded->trainable()[i].grad;
+      norm_slots[i].grad = sharded->trainable()[i].norm_grad;
+    }
+    const GradNorm norm =
+        grad_norm(norm_slots, scale, t.norm, {sharded->norm_sum(), sharded->norm_max()});
+    norm_slots.clear();
+    std::vector<double> norms_of_all(static_cast<size_t>(rank.size));
+    rank.comm.exchange(std::as_bytes(std::span(&norm.norm, 1)),
+                       std::as_writable_bytes(std::span(norms_of_all)), {"norm"});
+    for (const double other : norms_of_all)
+      check(other == norm.norm, "ranks have different norms:", other, norm.norm);
+    trace.before_update = rank.runtime->allocator().live_by_category();
+    optimizer.step(slots, 1e-2, scale * clip_factor(norm.norm, t.clip));
+    for (auto& slot : slots) slot.grad = {};
+    sharded->finish_step();
+    trace.losses.push_back(tree_fold(by_g) * scale);
+    trace.norms.push_back(norm.norm);
+    trace.counters.push_back(sharded->take_counters());
+  }
+  trace.resident = rank.runtime->allocator().live_bytes();
+  trace.live = rank.runtime->allocator().live_by_category();
+  trace.peak = rank.runtime->allocator().peak();
+  trace.bytes = sharded->received();
+  for (size_t i = 0; i < bytes_before.size(); ++i) trace.bytes[i] -= bytes_before[i];
+  sum_words(rank.comm, trace.bytes, {"bytes"});
+  for (const auto& slot : slots) {
+    trace.values[slot.name] =
+        sharded->state(slot.name, slot.value).full().template to_vector<float>();
+    for (const auto& s : slot.state)
+      trace.values[slot.name + '/' + s.name] =
+          sharded->state(slot.name, s.tensor).full().template to_vector<float>();
+  }
+  for (size_t i = 1; i < trace.counters.size(); ++i) trace.exposed_s += trace.counters[i].exposed_s;
+  return trace;
+}
+
 template <class Model>
 Trace train_sharded(const SmallTraining& t, const ShardPlan& plan, const Job<Model>& job) {
   Trace trace;
-  run_thread_ranks({.ranks = t.ranks, .timeout_s = 60, .link = t.link}, [&](Rank& rank) {
-    Tape tape(rank.runtime);
-    Model model = [&] {
-      if (!t.deferred) return job.make(tape);
-      const DeferParameters defer(*rank.runtime);
-      return job.make(tape);
-    }();
-    if (!t.freeze.empty()) freeze(model, t.freeze);
-    if (!t.deferred) init_parameters(model, 1);
-    DeviceMesh mesh(rank.comm, plan.replicas);
-    const auto sharded = fully_shard(model, tape, mesh, plan);
-    if (t.deferred) sharded->init(1);
-    AdamW optimizer;
-    std::vector<Slot> slots;
-    for (const auto& p : sharded->trainable())
-      slots.push_back(small_slot(p.name, p.value, p.shape));
-    for (auto& slot : slots) optimizer.prepare(slot);
-    std::vector<double> losses, norms;
-    std::vector<ScheduleCounters> counters;
-    for (int step = 0; step < t.steps; ++step) {
-      const CategoryScope scope(*rank.runtime, Category::activations);
-      rank.runtime->allocator().reset_peak();
-      if (job.before_step) job.before_step(model, *sharded, step);
-      if (t.eval_every > 0 && step % t.eval_every == 0) {
-        const NoGrad no_grad(tape);
-        sharded->set_traffic(Traffic::eval);
-        for (int i = 0; i < 3; ++i) job.loss(model, {100 + step, i, i, rank.rank});
-        sharded->reshard();
-        sharded->set_traffic(Traffic::all_gather);
-      }
-      const int A = t.micro_batches_of(step);
-      std::vector<double> mine, all;
-      int64_t tokens = 0;
-      for (int k = 0; k < A; ++k) {
-        sharded->set_sync(plan.sync == Sync::every || (k + 1 == A && t.knows_last));
-        const LossResult loss = job.loss(model, {step, k * t.ranks + rank.rank, k, rank.rank});
-        mine.push_back(loss.loss.value().item());
-        tokens += loss.tokens;
-        tape.backward(loss.loss);
-      }
-      sharded->finish_gradients();
-      all.resize(mine.size() * static_cast<size_t>(rank.size));
-      rank.comm.exchange(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                         {"loss"});
-      std::vector<double> by_g;
-      for (int k = 0; k < A; ++k)
-        for (int r = 0; r < rank.size; ++r) by_g.push_back(all[static_cast<size_t>(r * A + k)]);
-      sum_words(rank.comm, std::span(&tokens, 1), {"tokens"});
-      const double scale = per_token(tokens);
-      std::vector<Slot> norm_slots = slots;
-      for (size_t i = 0; i < slots.size(); ++i) {
-        slots[i].grad = sharded->trainable()[i].grad;
-        norm_slots[i].grad = sharded->trainable()[i].norm_grad;
-      }
-      const GradNorm norm =
-          grad_norm(norm_slots, scale, t.norm, {sharded->norm_sum(), sharded->norm_max()});
-      norm_slots.clear();
-      std::vector<double> norms_of_all(static_cast<size_t>(rank.size));
-      rank.comm.exchange(std::as_bytes(std::span(&norm.norm, 1)),
-                         std::as_writable_bytes(std::span(norms_of_all)), {"norm"});
-      for (const double other : norms_of_all)
-        check(other == norm.norm, "ranks have different norms:", other, norm.norm);
-      optimizer.step(slots, 1e-2, scale * clip_factor(norm.norm, t.clip));
-      for (auto& slot : slots) slot.grad = {};
-      sharded->finish_step();
-      losses.push_back(tree_fold(by_g) * scale);
-      norms.push_back(norm.norm);
-      counters.push_back(sharded->take_counters());
-    }
-    const int64_t resident = rank.runtime->allocator().live_bytes();
-    const CategoryBytes live = rank.runtime->allocator().live_by_category();
-    const MemoryPeak peak = rank.runtime->allocator().peak();
-    std::vector<int64_t> bytes;
-    for (const int64_t b : sharded->received()) bytes.push_back(b);
-    sum_words(rank.comm, bytes, {"bytes"});
-    std::map<std::string, std::vector<float>> values;
-    for (const auto& slot : slots) {
-      values[slot.name] = sharded->state(slot.name, slot.value).full().template to_vector<float>();
-      for (const auto& s : slot.state)
-        values[slot.name + '/' + s.name] =
-            sharded->state(slot.name, s.tensor).full().template to_vector<float>();
-    }
-    if (rank.rank != 0) return;
-    trace.losses = losses;
-    trace.norms = norms;
-    trace.values = std::move(values);
-    std::copy(bytes.begin(), bytes.end(), trace.bytes.begin());
-    trace.resident = resident;
-    trace.live = live;
-    trace.peak = peak;
-    for (size_t i = 1; i < counters.size(); ++i) trace.exposed_s += counters[i].exposed_s;
-    trace.counters = std::move(counters);
-  });
+  run_thread_ranks({.ranks = t.ranks, .poison = t.poison, .timeout_s = 60, .link = t.link},
+                   [&](Rank& rank) {
+                     Trace mine = train_on(rank, t, plan, job);
+                     if (rank.rank == 0) trace = std::move(mine);
+                   });
   return trace;
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("a repeated pattern of sizes asks the system for nothing more") {
 }
 
 TEST_CASE("blocks never overlap under random use") {
-  const auto allocator = make_allocator(kCpu, 0);
+  const auto allocator = make_allocator(kCpu, {});
   struct Block {
     std::byte* data;
     size_t bytes;
