@@ -140,9 +140,11 @@ inline SmallTraining training_of(const Options& o, int steps) {
           .dtype = o.dtype};
 }
 
-inline ShardPlan plan_of(const Options& o) {
+/// For the model of `job`, whose units some options name.
+template <class Model>
+ShardPlan plan_of(const Options& o, const Job<Model>& job) {
   Tape tape(Runtime::create({}));
-  Gpt2 model(tape, small_gpt(training_of(o, 1)));
+  Model model = job.make(tape);
   ShardPlan plan = parse_strategy(o.strategy, o.ranks);
   plan.sync = o.sync;
   plan.reduce = o.wire;
@@ -152,7 +154,9 @@ inline ShardPlan plan_of(const Options& o) {
     // Another half of the units in each direction.
     const auto solo = solo_communicator(tape.runtime());
     DeviceMesh mesh(*solo);
-    const auto sharded = fully_shard(model, tape, mesh, {.unit_of = plan.unit_of});
+    ShardPlan one;
+    one.unit_of = plan.unit_of;
+    const auto sharded = fully_shard(model, tape, mesh, one);
     bool forward = false;
     for (const auto& unit : sharded->units()) {
       forward = !forward;
@@ -168,5 +172,7 @@ inline ShardPlan plan_of(const Options& o) {
   }
   return plan;
 }
+
+inline ShardPlan plan_of(const Options& o) { return plan_of(o, small_job(training_of(o, 1))); }
 
 }  // namespace sherd::test

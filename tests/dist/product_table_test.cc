@@ -5,18 +5,90 @@
 #include <cstdio>
 #include <map>
 
+#include "autograd/ops/linear_cross_entropy.h"
+#include "autograd/recompute.h"
 #include "base/progress.h"
+#include "nn/dropout.h"
+#include "nn/embedding.h"
 #include "tests/dist/options.h"
 
 namespace sherd {
 namespace {
 
+using test::Job;
+using test::MicroBatch;
 using test::OptionRow;
 using test::Options;
 using test::OptionTable;
+using test::SmallTraining;
 using test::Trace;
 
 constexpr int kSteps = 20;
+constexpr int64_t kWidth = 5, kHidden = 6, kVocab = 11, kRows = 3;
+
+/// x + down(dropout(tanh(up(x))))
+struct TinyBlock : Module {
+  Linear up, down;
+
+  explicit TinyBlock(Tape& tape) : up(tape, {kWidth, kHidden}), down(tape, {kHidden, kWidth}) {}
+  void fields(ModuleVisitor& visit) override {
+    visit("up", up);
+    visit("down", down);
+  }
+  Variable forward(const Variable& x, double p, const ForwardOptions& options) const {
+    const Variable h = Dropout(p).forward(up.forward(x), options);
+    return add(x, down.forward(h, Activation::tanh));
+  }
+};
+
+/// The least that has a tied table, blocks, dropout and recompute, and rows that few numbers of
+/// ranks divide.
+struct TinyModel : Module {
+  Embedding table;
+  std::vector<TinyBlock> blocks;
+  Parameter head;  ///< the table's weight
+  Parameter scale;
+
+  explicit TinyModel(Tape& tape)
+      : table(tape, {.rows = kVocab, .channels = kWidth, .init = Init::normal(0.5)}),
+        head(table.weight),
+        scale(tape, {}, DType::f32, Init::ones()) {
+    for (int i = 0; i < 2; ++i) blocks.emplace_back(tape);
+    name_parameters(*this);
+  }
+  void fields(ModuleVisitor& visit) override {
+    visit("table", table);
+    visit("blocks", blocks);
+    visit("scale", scale);
+    visit("head.weight", head);
+  }
+};
+
+Job<TinyModel> tiny_job(const SmallTraining& t) {
+  const auto loss = [t](const TinyModel& model, const MicroBatch& b) {
+    const RuntimePtr& runtime = model.table.weight.runtime();
+    const auto tokens = [&](int64_t from) {
+      std::vector<int32_t> tokens;
+      for (int64_t i = 0; i < kRows; ++i)
+        tokens.push_back(static_cast<int32_t>((from + 7 * b.step + 3 * b.g + 5 * i) % kVocab));
+      return Tensor::from<int32_t>(runtime, {kRows}, tokens);
+    };
+    const ForwardOptions options{.training = true,
+                                 .key = RandomKey{7, 0}
+                                            .derive(static_cast<uint64_t>(b.step))
+                                            .derive(static_cast<uint64_t>(b.g))};
+    Variable x = mul(model.table.forward(tokens(0)), model.scale);
+    for (size_t i = 0; i < model.blocks.size(); ++i) {
+      const auto block = [&block = model.blocks[i], p = t.dropout,
+                          o = options.at(i)](const std::vector<Variable>& in) {
+        return block.forward(in[0], p, o);
+      };
+      x = t.recompute == Recompute::block ? recompute("block", {x}, block) : block({x});
+    }
+    return linear_cross_entropy(x, model.head, tokens(1));
+  };
+  return {.make = [](Tape& tape) { return TinyModel(tape); }, .loss = loss};
+}
 
 /// What a plain loop differs by: it adds the same micro-batches' gradients one by one, the ranks in
 /// a tree, and 20 steps of AdamW carry that on.
@@ -63,10 +135,13 @@ int run_table(int ranks) {
   std::map<Sync, Trace> references;
   int run = 0;
   std::vector<std::string> different;
+  const auto job_of = [](const Options& o) { return tiny_job(test::training_of(o, kSteps)); };
+  std::vector<ShardPlan> plans;
+  for (const Options& o : rows) plans.push_back(test::plan_of(o, job_of(o)));
   run_thread_ranks({.ranks = ranks, .timeout_s = 60}, [&](Rank& rank) {
-    for (const Options& o : rows) {
-      const auto t = test::training_of(o, kSteps);
-      const Trace trace = test::train_on(rank, t, test::plan_of(o), test::small_job(t));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Options& o = rows[i];
+      const Trace trace = test::train_on(rank, test::training_of(o, kSteps), plans[i], job_of(o));
       if (rank.rank != 0) continue;
       ++run;
       const auto [reference, first] = references.try_emplace(o.sync, trace);
@@ -74,8 +149,8 @@ int run_table(int ranks) {
     }
   });
   for (const auto& name : different) FAIL_CHECK("not the bits of ddp: " << name);
-  const auto t = test::training_of(rows.front(), kSteps);
-  const Trace plain = test::train_plain(t, test::small_job(t));
+  const Trace plain =
+      test::train_plain(test::training_of(rows.front(), kSteps), job_of(rows.front()));
   for (const auto& [sync, reference] : references) check_near_plain(reference, plain);
   return run;
 }
