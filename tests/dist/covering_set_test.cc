@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/dist/options.h"
+#include "third_party/catch2/test.h"
 
 namespace sherd {
 namespace {
@@ -62,9 +63,9 @@ TEST_CASE("all pairs of options give the bits of ddp, with NaN wherever nothing 
   int run = 0;
   for (const Options& o : test::covering_set()) {
     INFO(o.name());
-    auto t = test::training_of(o, 3);
+    auto t = test::training_of(o);
     const auto r = o.reference();
-    const Trace reference = test::train_sharded(test::training_of(r, 3), test::plan_of(r));
+    const Trace reference = test::train_sharded(test::training_of(r), test::plan_of(r));
     t.poison = true;
     CHECK(test::train_sharded(t, test::plan_of(o)).same_results(reference));
     ++run;

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/dist/toy.h"
+#include "tests/dist/chain.h"
 #include "tests/support/pairwise.h"
 
 namespace sherd::test {
+
+constexpr int kSteps = 20;
 
 /// A row of the table.
 struct Options {
@@ -127,10 +129,10 @@ inline std::vector<Options> covering_set() {
 }
 
 /// A GPT of two blocks whose step takes well under 2 ms.
-inline SmallTraining training_of(const Options& o, int steps) {
+inline SmallTraining training_of(const Options& o) {
   return {.ranks = o.ranks,
           .accumulate = 4,
-          .steps = steps,
+          .steps = kSteps,
           .batch = 1,
           .layers = 2,
           .channels = 8,
@@ -173,6 +175,6 @@ ShardPlan plan_of(const Options& o, const Job<Model>& job) {
   return plan;
 }
 
-inline ShardPlan plan_of(const Options& o) { return plan_of(o, small_job(training_of(o, 1))); }
+inline ShardPlan plan_of(const Options& o) { return plan_of(o, small_job(training_of(o))); }
 
 }  // namespace sherd::test

@@ -11,11 +11,13 @@
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "tests/dist/options.h"
+#include "third_party/catch2/test.h"
 
 namespace sherd {
 namespace {
 
 using test::Job;
+using test::kSteps;
 using test::MicroBatch;
 using test::OptionRow;
 using test::Options;
@@ -23,7 +25,6 @@ using test::OptionTable;
 using test::SmallTraining;
 using test::Trace;
 
-constexpr int kSteps = 20;
 constexpr int64_t kWidth = 5, kHidden = 6, kVocab = 11, kRows = 3;
 
 /// x + down(dropout(tanh(up(x))))
@@ -135,13 +136,13 @@ int run_table(int ranks) {
   std::map<Sync, Trace> references;
   int run = 0;
   std::vector<std::string> different;
-  const auto job_of = [](const Options& o) { return tiny_job(test::training_of(o, kSteps)); };
+  const auto job_of = [](const Options& o) { return tiny_job(test::training_of(o)); };
   std::vector<ShardPlan> plans;
   for (const Options& o : rows) plans.push_back(test::plan_of(o, job_of(o)));
   run_thread_ranks({.ranks = ranks, .timeout_s = 60}, [&](Rank& rank) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const Options& o = rows[i];
-      const Trace trace = test::train_on(rank, test::training_of(o, kSteps), plans[i], job_of(o));
+      const Trace trace = test::train_on(rank, test::training_of(o), plans[i], job_of(o));
       if (rank.rank != 0) continue;
       ++run;
       const auto [reference, first] = references.try_emplace(o.sync, trace);
@@ -149,8 +150,7 @@ int run_table(int ranks) {
     }
   });
   for (const auto& name : different) FAIL_CHECK("not the bits of ddp: " << name);
-  const Trace plain =
-      test::train_plain(test::training_of(rows.front(), kSteps), job_of(rows.front()));
+  const Trace plain = test::train_plain(test::training_of(rows.front()), job_of(rows.front()));
   for (const auto& [sync, reference] : references) check_near_plain(reference, plain);
   return run;
 }
