@@ -58,7 +58,6 @@ void gemm(Runtime& runtime, const Gemm& g) {
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
   const bool halves = size_of(g.in) == 2;
   if (runtime.device().is_meta() && !halves) return;
-  const RuntimePtr self = runtime.shared_from_this();
   const CategoryScope staging(runtime, Category::staging);
   const int64_t length = std::max(g.m, g.n);
   const int64_t size = block_size(g);
@@ -67,9 +66,9 @@ void gemm(Runtime& runtime, const Gemm& g) {
     const int64_t first = i % per_item * size;
     const Gemm block = block_of(g, i / per_item, first, std::min(size, length - first));
     if (halves)
-      detail::gemm_halves(self, block);
+      detail::gemm_halves(runtime, block);
     else if (g.in == DType::f32)
-      detail::gemm_f32(block);
+      detail::gemm_onednn(block);
     else
       detail::gemm_eigen(block);
   });

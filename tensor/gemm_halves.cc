@@ -35,9 +35,10 @@ void widen(Isa isa, const void* from, int64_t ld, const Piece& p, float* to) {
 
 /// f32 room for a piece of a, of b and of c.
 struct Room {
-  explicit Room(const RuntimePtr& runtime, const Gemm& g)
+  Room(Runtime& runtime, const Gemm& g)
       : rows(std::min(kRows, g.m)), columns(std::min(kColumns, g.n)), depth(std::min(kDepth, g.k)) {
-    memory = Tensor::empty(runtime, {(rows + columns) * depth + rows * columns + columns});
+    memory = Tensor::empty(runtime.shared_from_this(),
+                           {(rows + columns) * depth + rows * columns + columns});
   }
   float* a() const { return memory.data<float>(); }
   float* b() const { return a() + rows * depth; }
@@ -80,7 +81,7 @@ void multiply(Isa isa, const Gemm& g, const Room& room, const Piece& piece) {
     part.lda = a.columns;
     part.b = room.b();
     part.ldb = b.columns;
-    gemm_f32(part);
+    gemm_onednn(part);
     part.accumulate = true;
     part.bias = nullptr;
     depth += part.k;
@@ -90,14 +91,14 @@ void multiply(Isa isa, const Gemm& g, const Room& room, const Piece& piece) {
 
 }  // namespace
 
-void gemm_halves(const RuntimePtr& runtime, const Gemm& g) {
+void gemm_halves(Runtime& runtime, const Gemm& g) {
   const Room room(runtime, g);
-  if (runtime->device().is_meta()) return;
+  if (runtime.device().is_meta()) return;
   on_dtype<bf16, f16>(g.in, "gemm", [&](auto tag) {
     for (int64_t row = 0; row < g.m; row += kRows)
       for (int64_t column = 0; column < g.n; column += kColumns)
         multiply<typename decltype(tag)::type>(
-            runtime->isa(), g, room,
+            runtime.isa(), g, room,
             {row, column, std::min(kRows, g.m - row), std::min(kColumns, g.n - column)});
   });
 }

@@ -66,6 +66,7 @@ void gemm_transposed_a(const Gemm& g, float beta) {
 }  // namespace
 
 void gemm_onednn(const Gemm& g) {
+  if (g.k == 0) return gemm_eigen(g);  // oneDNN refuses it
   const OneOmpThread one_thread;
   float beta = g.accumulate ? 1.0f : 0.0f;
   if (g.bias != nullptr) {
@@ -77,14 +78,6 @@ void gemm_onednn(const Gemm& g) {
     gemm_transposed_a(g, beta);
   else
     sgemm(g, beta);
-}
-
-void gemm_f32(const Gemm& g) {
-  // oneDNN refuses k = 0.
-  if (g.k > 0)
-    gemm_onednn(g);
-  else
-    gemm_eigen(g);
 }
 
 }  // namespace sherd::detail
