@@ -1,9 +1,9 @@
 #include "analysis/gemm_bench.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "analysis/median.h"
 #include "tensor/gemm.h"
 
 namespace sherd {
@@ -18,11 +18,6 @@ void add_linear(std::vector<GemmShape>& list, int64_t rows, int64_t in, int64_t 
   list.push_back({rows, out, in, false, true, wide_output, count});
   list.push_back({rows, in, out, false, false, false, count});
   list.push_back({out, in, rows, true, false, true, count});
-}
-
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
 }
 
 }  // namespace

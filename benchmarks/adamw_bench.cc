@@ -4,12 +4,14 @@
 // The last lines are CSV. benchmarks/peers/adamw.py measures the same in PyTorch.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "analysis/median.h"
+#include "analysis/triad.h"
+#include "base/progress.h"
 #include "optim/adamw.h"
 #include "optim/grad_clip.h"
 #include "tensor/dtype.h"
@@ -20,14 +22,9 @@ namespace {
 
 template <class Body>
 double seconds(const Body& body) {
-  const auto start = std::chrono::steady_clock::now();
+  const double begin_s = steady_seconds();
   body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<int64_t>(x.size() / 2), x.end());
-  return x[x.size() / 2];
+  return steady_seconds() - begin_s;
 }
 
 /// Blocks of `channels` until there are `least` parameters.
@@ -52,33 +49,6 @@ std::vector<Slot> block_slots(const RuntimePtr& rt, int64_t channels, int64_t le
   return slots;
 }
 
-/// STREAM's triad over arrays that no cache holds.
-class Triad {
- public:
-  static constexpr int64_t kElements = 32 << 20;
-  static constexpr double kBytes = 3.0 * sizeof(float) * kElements;
-
-  explicit Triad(const RuntimePtr& rt)
-      : runtime_(*rt),
-        a_(Tensor::zeros(rt, {kElements})),
-        b_(Tensor::full(rt, {kElements}, 1)),
-        c_(Tensor::full(rt, {kElements}, 2)) {}
-
-  void run() {
-    float* a = a_.data<float>();
-    const float* b = b_.data<float>();
-    const float* c = c_.data<float>();
-    constexpr int64_t kBlock = 1 << 16;
-    runtime_.pool().run(kElements / kBlock, [=](int64_t block) {
-      for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) a[i] = b[i] + 0.5f * c[i];
-    });
-  }
-
- private:
-  Runtime& runtime_;
-  Tensor a_, b_, c_;
-};
-
 /// What one element moves: gradient and moments, and the value or the master and the value.
 double bytes_per_parameter(DType dtype) {
   if (dtype == DType::f64) return 56;
@@ -90,7 +60,7 @@ void measure(DType dtype, int threads, int64_t channels, int64_t least, int step
   std::vector<Slot> slots = block_slots(rt, channels, least, dtype);
   int64_t count = 0;
   for (const Slot& slot : slots) count += slot.value.numel();
-  Triad triad(rt);
+  const Triad triad(rt);
   AdamW adamw({.beta1 = 0.9, .beta2 = 0.95});
   std::vector<double> step_s, norm_s, triad_s;
   for (int i = 0; i < steps + 3; ++i) {

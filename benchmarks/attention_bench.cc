@@ -5,14 +5,15 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "analysis/median.h"
 #include "autograd/ops/attention.h"
 #include "autograd/ops/shape_ops.h"
+#include "base/progress.h"
 
 namespace sherd {
 namespace {
@@ -38,22 +39,16 @@ constexpr Case kCases[] = {
     {"one_query_bf16", 1, 1, 4096, 12, 64, true, DType::bf16},
 };
 
-double now_ms() {
-  using namespace std::chrono;
-  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
-}
-
 template <class Body>
 double median_ms(int runs, const Body& body) {
   body();
   std::vector<double> ms;
   for (int i = 0; i < runs; ++i) {
-    const double begin = now_ms();
+    const double begin_s = steady_seconds();
     body();
-    ms.push_back(now_ms() - begin);
+    ms.push_back((steady_seconds() - begin_s) * 1e3);
   }
-  std::nth_element(ms.begin(), ms.begin() + runs / 2, ms.end());
-  return ms[static_cast<size_t>(runs / 2)];
+  return median(std::move(ms));
 }
 
 /// GFLOP/s of c [M, N] = a [M, K] b [K, N], M split over the threads.

@@ -12,6 +12,7 @@
 #include "dist/fully_shard.h"
 #include "nn/init.h"
 #include "optim/adamw.h"
+#include "train/sharded_slots.h"
 
 namespace sherd {
 namespace {
@@ -44,8 +45,7 @@ std::vector<Measured> train(int64_t prefetch, std::optional<Link> link, int step
     plan.prefetch.forward = plan.prefetch.backward = prefetch;
     const auto sharded = fully_shard(model, tape, mesh, plan);
     sharded->init(1);
-    std::vector<Slot> slots;
-    for (const auto& p : sharded->trainable()) slots.push_back({.name = p.name, .value = p.value});
+    ShardedSlots slots(*sharded);
     AdamW optimizer;
     std::vector<CommSpan> spans;
     if (rank.rank == 0)
@@ -61,11 +61,8 @@ std::vector<Measured> train(int64_t prefetch, std::optional<Link> link, int step
       const LossResult loss = model.loss(both.slice(1, 0, T).contiguous(),
                                          both.slice(1, 1, T + 1).contiguous(), {.training = true});
       tape.backward(loss.loss);
-      sharded->finish_gradients();
-      for (size_t i = 0; i < slots.size(); ++i) slots[i].grad = sharded->trainable()[i].grad;
-      optimizer.step(slots, 3e-4, 1 / static_cast<double>(2 * loss.tokens));
-      for (auto& slot : slots) slot.grad = {};
-      sharded->finish_step();
+      slots.finish_gradients();
+      slots.step(optimizer, 3e-4, 1 / static_cast<double>(2 * loss.tokens));
       const double step_s = steady_seconds() - begin_s;
       if (rank.rank == 0 && step >= 2)
         measured.push_back({step_s, overlap_of(spans, sharded->take_counters().exposed_s, step_s)});
