@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "dist/comm/mpi_launch.h"
+#include "cli/mpi_start.h"
 #include "dist/comm/mpi_ranks.h"
 #include "dist/comm/thread_ranks.h"
 
@@ -72,10 +72,7 @@ void bench_comm(const CommOptions& options) {
   const auto on_rank = [&](Rank& rank) { measure(rank, options); };
   if (options.engine == "threads") return run_thread_ranks({.ranks = options.ranks}, on_rank);
   check(options.engine == "mpi", "expected threads or mpi as the engine, got", options.engine);
-  check(has_mpi_ranks(),
-        "this build has no MPI: install it with apt-get install openmpi-bin libopenmpi-dev, and "
-        "build again; or use --engine threads");
-  if (!mpirun_ranks()) restart_under_mpirun(options.ranks);
+  start_mpi_ranks(options.ranks, "--engine threads");
   run_mpi_ranks({}, on_rank);
 }
 

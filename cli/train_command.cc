@@ -8,7 +8,7 @@
 #include "base/toml.h"
 #include "cli/commands.h"
 #include "cli/config_options.h"
-#include "dist/comm/mpi_launch.h"
+#include "cli/mpi_start.h"
 #include "dist/comm/mpi_ranks.h"
 #include "train/cache_folder.h"
 #include "train/generate.h"
@@ -80,14 +80,10 @@ void TrainCommand::run() const {
   RunConfig run_config = config.load();
   const bool mpi = run_config.dist.engine == "mpi";
   if (mpi) {
-    check(has_mpi_ranks(),
-          "this build has no MPI: install it with apt-get install openmpi-bin libopenmpi-dev, and "
-          "build again; or use dist.engine = threads");
-    const std::optional<int> started = mpirun_ranks();
-    if (!started) restart_under_mpirun(run_config.dist.ranks);
-    check(run_config.dist.ranks == 1 || run_config.dist.ranks == *started, "dist.ranks is",
-          run_config.dist.ranks, "but mpirun started", *started);
-    run_config.dist.ranks = *started;
+    const int started = start_mpi_ranks(run_config.dist.ranks, "dist.engine = threads");
+    check(run_config.dist.ranks == 1 || run_config.dist.ranks == started, "dist.ranks is",
+          run_config.dist.ranks, "but mpirun started", started);
+    run_config.dist.ranks = started;
     run_config.validate();
   }
   const Interrupt interrupt;
