@@ -26,10 +26,7 @@ void wait(Work work) { work.event().wait(); }
 
 /// Returns on all ranks at the same instant, which it returns; ranks of one host share the clock.
 double start_together(Communicator& comm) {
-  const double now_s = steady_seconds();
-  std::vector<double> all(static_cast<size_t>(comm.size()));
-  comm.exchange(std::as_bytes(std::span(&now_s, 1)), std::as_writable_bytes(std::span(all)),
-                {"start"});
+  const auto all = exchange_one(comm, steady_seconds(), {"start"});
   const double start_s = *std::max_element(all.begin(), all.end()) + kHeadStart_s;
   while (steady_seconds() < start_s) _mm_pause();
   return start_s;
@@ -49,12 +46,10 @@ std::vector<CommTime> time_in_turns(Rank& rank, const std::vector<CommOp>& ops, 
     }
   std::vector<CommTime> times;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const std::span mine(seconds[i]);
-    std::vector<double> all(mine.size() * static_cast<size_t>(rank.size));
-    rank.comm.exchange(std::as_bytes(mine), std::as_writable_bytes(std::span(all)), {"times"});
-    std::vector<double> slowest(mine.begin(), mine.end());
+    std::vector<double> slowest = seconds[i];
+    const auto all = exchange_all<double>(rank.comm, slowest, {"times"});
     for (size_t k = 0; k < all.size(); ++k)
-      slowest[k % mine.size()] = std::max(slowest[k % mine.size()], all[k]);
+      slowest[k % slowest.size()] = std::max(slowest[k % slowest.size()], all[k]);
     std::sort(slowest.begin(), slowest.end());
     times.push_back({ops[i].name, slowest[slowest.size() / 2] * 1e6, slowest.front() * 1e6,
                      ops[i].received_bytes});

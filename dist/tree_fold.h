@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "dist/comm/communicator.h"
 
@@ -21,10 +20,7 @@ inline double tree_fold(std::span<const double> terms) {
 
 /// The sum of the ranks' numbers, such as their losses. Blocks until all ranks are here.
 inline double sum_over_ranks(Communicator& comm, double mine) {
-  std::vector<double> all(static_cast<size_t>(comm.size()));
-  comm.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
-                {"a sum over ranks"});
-  return tree_fold(all);
+  return tree_fold(exchange_one(comm, mine, {"a sum over ranks"}));
 }
 
 }  // namespace sherd

@@ -212,8 +212,7 @@ StepMetrics Trainer::step() {
 }
 
 Trainer::Loss Trainer::sum_losses(std::span<const Loss> mine) {
-  std::vector<Loss> all(mine.size() * static_cast<std::size_t>(comm_.size()));
-  comm_.exchange(std::as_bytes(mine), std::as_writable_bytes(std::span(all)), {"loss"});
+  const auto all = exchange_all(comm_, mine, {"loss"});
   std::vector<double> by_g;
   Loss total;
   for (std::size_t k = 0; k < mine.size(); ++k)
@@ -235,13 +234,10 @@ bool Trainer::share_counters(StepMetrics& m) {
   Words mine{m.peak_bytes, options_.should_stop && options_.should_stop() ? 1 : 0, now};
   for (std::size_t i = 0; i < now.size(); ++i) mine.received[i] -= received_[i];
   received_ = now;
-  std::vector<Words> all(static_cast<std::size_t>(comm_.size()));
-  comm_.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
-                 {"metrics"});
   // Of all ranks: the largest peak, the mean of bytes received.
   TrafficBytes bytes{};
   bool stop = false;
-  for (const Words& words : all) {
+  for (const Words& words : exchange_one(comm_, mine, {"metrics"})) {
     m.peak_bytes = std::max(m.peak_bytes, words.peak_bytes);
     stop = stop || words.stop != 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] += words.received[i];

@@ -15,8 +15,7 @@ namespace {
 template <class Combine>
 void combine_words(Communicator& comm, std::span<int64_t> words, const CallTag& tag,
                    const Combine& combine) {
-  std::vector<int64_t> all(words.size() * static_cast<size_t>(comm.size()));
-  comm.exchange(std::as_bytes(words), std::as_writable_bytes(std::span(all)), tag);
+  const auto all = exchange_all<int64_t>(comm, words, tag);
   for (size_t i = 0; i < words.size(); ++i) {
     int64_t total = all[i];
     for (size_t at = i + words.size(); at < all.size(); at += words.size())

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "dist/comm/cut.h"
@@ -125,6 +126,20 @@ class Communicator {
   /// Ends the group: whoever waits or calls gets an Error(comm) with `cause`. The first cause wins.
   virtual void abort(const std::string& cause) = 0;
 };
+
+/// Synchronous: the ranks' `mine` (plain data), one rank after the other; as many on every rank.
+template <class T>
+std::vector<T> exchange_all(Communicator& comm, std::span<const T> mine, const CallTag& tag) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all(mine.size() * static_cast<size_t>(comm.size()));
+  comm.exchange(std::as_bytes(mine), std::as_writable_bytes(std::span(all)), tag);
+  return all;
+}
+/// The same of one each.
+template <class T>
+std::vector<T> exchange_one(Communicator& comm, const T& mine, const CallTag& tag) {
+  return exchange_all(comm, std::span<const T>(&mine, 1), tag);
+}
 
 /// Sum and maximum of words over the ranks, in place.
 void sum_words(Communicator& comm, std::span<int64_t> words, const CallTag& tag);

@@ -107,9 +107,7 @@ class ProcessBoards final : public BoardMaker {
       made = std::make_unique<NewBoard>(ranks);
       mine = made->handle();
     }
-    std::vector<Handle> all(static_cast<size_t>(parent.size()));
-    parent.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
-                    tag);
+    const auto all = exchange_one(parent, mine, tag);
     auto board = made ? made->board() : open_board(all[static_cast<size_t>(members[0])], ranks);
     // All have opened it before its maker lets go of the file.
     parent.barrier(tag);

@@ -40,9 +40,7 @@ class ThreadBoards final : public BoardMaker {
     const CallTag tag{.unit = "subgroup"};
     const bool maker = parent.rank() == members[0];
     const int64_t mine = maker ? put(new_board(static_cast<int>(members.size()))) : 0;
-    std::vector<int64_t> all(static_cast<size_t>(parent.size()));
-    parent.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
-                    tag);
+    const auto all = exchange_one(parent, mine, tag);
     auto board = get(all[static_cast<size_t>(members[0])]);
     parent.barrier(tag);
     if (maker) drop(mine);

@@ -171,7 +171,7 @@ Trace train_on(Rank& rank, const SmallTraining& t, const ShardPlan& plan, const 
       sharded->set_traffic(Traffic::all_gather);
     }
     const int A = t.micro_batches_of(step);
-    std::vector<double> mine, all;
+    std::vector<double> mine;
     int64_t tokens = 0;
     for (int k = 0; k < A; ++k) {
       sharded->set_sync(plan.sync == Sync::every || (k + 1 == A && t.knows_last));
@@ -181,9 +181,7 @@ Trace train_on(Rank& rank, const SmallTraining& t, const ShardPlan& plan, const 
       tape.backward(loss.loss);
     }
     sharded->finish_gradients();
-    all.resize(mine.size() * static_cast<size_t>(rank.size));
-    rank.comm.exchange(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
-                       {"loss"});
+    const auto all = exchange_all<double>(rank.comm, mine, {"loss"});
     std::vector<double> by_g;
     for (int k = 0; k < A; ++k)
       for (int r = 0; r < rank.size; ++r) by_g.push_back(all[static_cast<size_t>(r * A + k)]);
@@ -197,10 +195,7 @@ Trace train_on(Rank& rank, const SmallTraining& t, const ShardPlan& plan, const 
     const GradNorm norm =
         grad_norm(norm_slots, scale, t.norm, {sharded->norm_sum(), sharded->norm_max()});
     norm_slots.clear();
-    std::vector<double> norms_of_all(static_cast<size_t>(rank.size));
-    rank.comm.exchange(std::as_bytes(std::span(&norm.norm, 1)),
-                       std::as_writable_bytes(std::span(norms_of_all)), {"norm"});
-    for (const double other : norms_of_all)
+    for (const double other : exchange_one(rank.comm, norm.norm, {"norm"}))
       check(other == norm.norm, "ranks have different norms:", other, norm.norm);
     trace.before_update = rank.runtime->allocator().live_by_category();
     optimizer.step(slots, 1e-2, scale * clip_factor(norm.norm, t.clip));
