@@ -40,6 +40,7 @@ void describe_run(Log& log, Trainer& trainer) {
   log.info("compute ", c.precision.compute, ", master ", c.precision.master, ", reduce ",
            c.precision.reduce, ", moments ", c.precision.moments, "; ",
            trainer.runtime()->pool().threads(), " threads, ", name_of(trainer.runtime()->isa()));
+  for (const auto& rule : scaling_rules(c)) log.info(rule);
   if (c.dist.ranks > 1)
     log.info(c.dist.ranks, " ranks as ", c.dist.engine, ", ", c.dist.strategy, ", ",
              trainer.sharded().units().size(), " units by ", c.dist.group);
@@ -96,12 +97,7 @@ void TrainCommand::run() const {
     train(trainer, interrupt);
   };
   if (mpi) {
-    const ThreadRanksOptions o = rank_options(run_config);
-    run_mpi_ranks({.threads_per_rank = o.threads_per_rank,
-                   .isa = o.isa,
-                   .memory_limit = o.memory_limit,
-                   .timeout_s = o.timeout_s},
-                  on_rank);
+    run_mpi_ranks(rank_options(run_config), on_rank);
   } else if (run_config.dist.ranks > 1) {
     run_thread_ranks(rank_options(run_config), on_rank);
   } else {

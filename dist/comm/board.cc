@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -15,7 +14,6 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/progress.h"
-#include "tensor/dtype.h"
 
 namespace sherd {
 
@@ -34,31 +32,7 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, seen, &slice, nullptr, 0);
 }
 
-std::string text_of(const BoardEntry& e) {
-  return detail::concat(op_name(e.op), " of ", e.unit[0] == '\0' ? "(no unit)" : e.unit, " (call ",
-                        e.sequence, ", ", e.items, " tensors, ", e.elements, " elements of ",
-                        static_cast<DType>(e.dtype), ")");
-}
-
 }  // namespace
-
-const char* op_name(uint32_t op) {
-  constexpr std::array<const char*, 7> kNames = {"nothing",    "all_gather", "reduce_scatter",
-                                                 "all_reduce", "broadcast",  "all_to_all",
-                                                 "exchange"};
-  return op < kNames.size() ? kNames[op] : "an unknown call";
-}
-
-std::string cause_at(int rank, const std::string& what) {
-  const std::string head = detail::concat("rank ", rank, ": ");
-  return what.rfind(head, 0) == 0 ? what : head + what;
-}
-
-bool BoardEntry::agrees_with(const BoardEntry& other) const {
-  return sequence == other.sequence && op == other.op && elements == other.elements &&
-         dtype == other.dtype && items == other.items && details == other.details &&
-         std::strncmp(unit, other.unit, sizeof unit) == 0;
-}
 
 Board* Board::create(void* memory, int ranks) {
   auto* const board = new (memory) Board(ranks);
@@ -79,6 +53,10 @@ std::string Board::cause() const {
   const double begin_s = steady_seconds();
   while (aborted_.load() == kAbortWriting && steady_seconds() - begin_s < 1) nap();
   return aborted_.load() == kAbortWritten ? cause_ : "a rank ended while it said why";
+}
+
+void Board::throw_if_aborted() const {
+  if (aborted()) fail_as(ErrorKind::comm, "stopped:", cause());
 }
 
 void Board::set_ended(int rank) {
@@ -102,7 +80,7 @@ void BoardUser::meet(BoardEntry entry) {
   // Before the look at the abort: give_up() of another rank sees this one's mark, or this rank sees
   // the abort.
   board_->slot(rank_).reading.store(1);
-  throw_if_aborted();
+  options_.world->throw_if_aborted();
   entry.sequence = ++calls_;
   board_->slot(rank_).entry = entry;
   arrive();
@@ -110,12 +88,8 @@ void BoardUser::meet(BoardEntry entry) {
   for (int r = 1; r < board_->ranks(); ++r) {
     if (said_by(r).agrees_with(said_by(0))) continue;
     // Every rank comes to the same words.
-    const std::string first = text_of(said_by(0));
-    std::string other = text_of(said_by(r));
-    if (other == first) other += ", with other shapes, dtypes or roots";
-    options_.world->abort(detail::concat("ranks make different calls: rank ", world_rank(0), " ",
-                                         first, ", rank ", world_rank(r), " ", other));
-    throw_if_aborted();
+    options_.world->abort(difference(world_rank(0), said_by(0), world_rank(r), said_by(r)));
+    options_.world->throw_if_aborted();
   }
 }
 
@@ -123,10 +97,6 @@ void BoardUser::leave() {
   board_->slot(rank_).reading.store(0);
   arrive();
   wait_for_all("to end");
-}
-
-void BoardUser::throw_if_aborted() const {
-  if (options_.world->aborted()) fail_as(ErrorKind::comm, "stopped:", options_.world->cause());
 }
 
 void BoardUser::give_up() {
@@ -170,30 +140,25 @@ void BoardUser::wait_for_all(const char* until) {
     if (!all_here() && !options_.world->aborted()) futex_wait(board_->changes_, seen);
     board_->sleepers_.fetch_sub(1);
     if (all_here()) return;
-    throw_if_aborted();
+    options_.world->throw_if_aborted();
     const std::string cause = trouble(steady_seconds() - begin_s, until);
     if (cause.empty()) continue;
     options_.world->abort(cause);
-    throw_if_aborted();
+    options_.world->throw_if_aborted();
   }
 }
 
 std::string BoardUser::trouble(double waited_s, const char* until) const {
   if (options_.lost_rank) {
     const std::string lost = options_.lost_rank();
-    if (!lost.empty())
-      return detail::concat(lost, " while rank ", world_rank(rank_), " waits in ",
-                            text_of(said_by(rank_)), " for it ", until);
+    if (!lost.empty()) return lost_text(lost, world_rank(rank_), said_by(rank_), until);
   }
   for (int r = 0; r < board_->ranks(); ++r) {
     if (options_.world->ended(world_rank(r)) && !here(r))
-      return detail::concat("rank ", world_rank(r), " has ended, and rank ", world_rank(rank_),
-                            " waits in ", text_of(said_by(rank_)), " for it ", until);
+      return ended_text(world_rank(r), world_rank(rank_), said_by(rank_), until);
   }
   if (waited_s > options_.timeout_s)
-    return detail::concat("rank ", world_rank(rank_),
-                          " waited longer than timeout_s = ", options_.timeout_s, " s for a call ",
-                          until, "; ", where_all_are());
+    return timeout_text(world_rank(rank_), options_.timeout_s, until, where_all_are());
   return {};
 }
 
@@ -203,14 +168,9 @@ std::string BoardUser::where_all_are() const {
   const bool begins = arrivals_ % 2 == 1;
   std::string text;
   for (int r = 0; r < board_->ranks(); ++r) {
-    text += detail::concat(r == 0 ? "" : "; ", "rank ", world_rank(r));
-    if (here(r))
-      text += " is in " + text_of(said_by(begins ? r : rank_));
-    else if (begins)
-      text +=
-          detail::concat(" has not come (it made ", board_->slot(r).arrived.load() / 2, " calls)");
-    else
-      text += " is still in it";
+    if (r > 0) text += "; ";
+    text += place_text(world_rank(r), here(r) ? &said_by(begins ? r : rank_) : nullptr, begins,
+                       board_->slot(r).arrived.load() / 2);
   }
   return text;
 }

@@ -12,21 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "dist/comm/call_entry.h"
+
 namespace sherd {
 
 /// What one rank says at a rendezvous.
-struct BoardEntry {
-  uint32_t sequence = 0;
-  uint32_t op = 0;
-  uint32_t dtype = 0;
-  uint32_t items = 0;
-  int64_t elements = 0;             ///< of all wholes
-  uint64_t details = 0;             ///< a hash of the rest that must be the same: cuts, roots, …
+struct BoardEntry : CallEntry {
   const void* addresses = nullptr;  ///< of the caller's tensors; in the rank's own memory
-  char unit[80] = {};
-
-  /// Whether two ranks make the same call.
-  bool agrees_with(const BoardEntry& other) const;
 };
 
 /// Lies in memory shared by `ranks` ranks, made by create(), used through a BoardUser each.
@@ -44,6 +36,8 @@ class Board {
   void abort(const std::string& cause);
   bool aborted() const { return aborted_.load(std::memory_order_seq_cst) != 0; }
   std::string cause() const;
+  /// Error(comm) with the cause.
+  void throw_if_aborted() const;
 
   /// `rank` makes no more calls: who waits for it need not wait longer.
   void set_ended(int rank);
@@ -95,8 +89,6 @@ class BoardUser {
   const BoardEntry& said_by(int rank) const { return board_->slot(rank).entry; }
   /// Waits until all ranks have come here: their memory is no longer read.
   void leave();
-  /// Throws what an abort left.
-  void throw_if_aborted() const;
   /// After an abort: this rank reads nothing more; waits until the others do not, either, so that
   /// what this rank showed them may go. Peers that were killed are not waited for long.
   void give_up();
@@ -117,11 +109,5 @@ class BoardUser {
   uint32_t calls_ = 0;
   uint32_t arrivals_ = 0;
 };
-
-/// The name of an op in a BoardEntry.
-const char* op_name(uint32_t op);
-
-/// "rank 2: what", where `what` does not begin with that already.
-std::string cause_at(int rank, const std::string& what);
 
 }  // namespace sherd

@@ -53,6 +53,9 @@ struct Reduction {
   DType wire = DType::f32;
   /// Adds to what is in the result, in f32, instead of writing it.
   bool accumulate = false;
+  /// With a half as the wire: values are divided by 2^shift before they are rounded, and the sum is
+  /// multiplied by it after, so that f16 holds sums of many ranks.
+  int shift = 0;
 };
 
 /// A collective that ran: for traces and for measuring overlap.

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "dist/comm/board_transport.h"
+#include "dist/comm/group_comm.h"
 
 namespace sherd {
 
@@ -33,10 +35,19 @@ std::shared_ptr<Board> new_board(int ranks) {
   return {Board::create(memory, ranks), [](Board* board) { ::operator delete(board, kAlign); }};
 }
 
-/// Boards lie here while the members of a group fetch theirs.
-class ThreadBoards final : public BoardMaker {
+/// Its boards lie here while the members of a group fetch theirs.
+class ThreadTransports final : public TransportMaker {
  public:
-  std::shared_ptr<Board> make(Communicator& parent, const std::vector<int>& members) override {
+  ThreadTransports(Waiting waiting, std::shared_ptr<const PeerMemory> memory)
+      : waiting_(std::move(waiting)), memory_(std::move(memory)) {}
+
+  std::unique_ptr<Transport> over(std::shared_ptr<Board> board, std::vector<int> ranks,
+                                  int me) const {
+    return std::make_unique<BoardTransport>(waiting_, std::move(board), memory_, std::move(ranks),
+                                            me);
+  }
+  std::unique_ptr<Transport> make(Communicator& parent, const std::vector<int>& members,
+                                  const std::vector<int>& ranks, int me) override {
     const CallTag tag{.unit = "subgroup"};
     const bool maker = parent.rank() == members[0];
     const int64_t mine = maker ? put(new_board(static_cast<int>(members.size()))) : 0;
@@ -44,7 +55,7 @@ class ThreadBoards final : public BoardMaker {
     auto board = get(all[static_cast<size_t>(members[0])]);
     parent.barrier(tag);
     if (maker) drop(mine);
-    return board;
+    return over(std::move(board), ranks, me);
   }
 
  private:
@@ -62,6 +73,8 @@ class ThreadBoards final : public BoardMaker {
     boards_.erase(id);
   }
 
+  const Waiting waiting_;
+  const std::shared_ptr<const PeerMemory> memory_;
   std::mutex mutex_;
   int64_t next_ = 1;
   std::map<int64_t, std::shared_ptr<Board>> boards_;
@@ -75,11 +88,12 @@ struct Failure {
 
 }  // namespace
 
-void run_thread_ranks(const ThreadRanksOptions& options, const std::function<void(Rank&)>& body) {
+void run_thread_ranks(const RanksOptions& options, const std::function<void(Rank&)>& body) {
   check(options.ranks >= 1, "expected at least one rank, got", options.ranks);
   const auto world = new_board(options.ranks);
-  const auto memory = std::make_shared<SharedAddresses>();
-  const auto boards = std::make_shared<ThreadBoards>();
+  const auto transports = std::make_shared<ThreadTransports>(
+      Waiting{.world = world, .timeout_s = options.timeout_s, .lost_rank = {}},
+      std::make_shared<SharedAddresses>());
   std::vector<int> all(static_cast<size_t>(options.ranks));
   std::iota(all.begin(), all.end(), 0);
   // They live until all ranks have ended: a rank may still read what another one had.
@@ -93,20 +107,14 @@ void run_thread_ranks(const ThreadRanksOptions& options, const std::function<voi
     const auto stream = std::make_shared<Stream>(StreamKind::worker, "communication");
     try {
       const RuntimePtr runtime = runtimes[static_cast<size_t>(r)] =
-          Runtime::create({.threads = options.threads_per_rank,
-                           .isa = options.isa,
-                           .memory_limit = options.memory_limit,
-                           .poison = options.poison});
-      LocalComm comm({.runtime = runtime,
+          make_rank_runtime(options, options.ranks);
+      GroupComm comm({.runtime = runtime,
                       .stream = stream,
-                      .memory = memory,
-                      .boards = boards,
+                      .transports = transports,
                       .world = world,
-                      .timeout_s = options.timeout_s,
                       .link = options.link,
-                      .lost_rank = {},
                       .kept = kept[static_cast<size_t>(r)] = std::make_shared<KeptTensors>()},
-                     world, r, all);
+                     transports->over(world, all, r), r, all);
       Rank rank{r, options.ranks, runtime, comm};
       body(rank);
       stream->synchronize();
@@ -139,16 +147,16 @@ void run_thread_ranks(const ThreadRanksOptions& options, const std::function<voi
 
 std::unique_ptr<Communicator> solo_communicator(const RuntimePtr& runtime) {
   const std::shared_ptr<Board> world = new_board(1);
-  return std::make_unique<LocalComm>(
-      LocalCommParts{.runtime = runtime,
-                     .stream = std::make_shared<Stream>(StreamKind::caller),
-                     .memory = std::make_shared<SharedAddresses>(),
-                     .boards = std::make_shared<ThreadBoards>(),
-                     .world = world,
-                     .link = std::nullopt,
-                     .lost_rank = {},
-                     .kept = nullptr},
-      world, 0, std::vector<int>{0});
+  const auto transports = std::make_shared<ThreadTransports>(
+      Waiting{.world = world, .lost_rank = {}}, std::make_shared<SharedAddresses>());
+  return std::make_unique<GroupComm>(
+      GroupParts{.runtime = runtime,
+                 .stream = std::make_shared<Stream>(StreamKind::caller),
+                 .transports = transports,
+                 .world = world,
+                 .link = std::nullopt,
+                 .kept = nullptr},
+      transports->over(world, {0}, 0), 0, std::vector<int>{0});
 }
 
 }  // namespace sherd

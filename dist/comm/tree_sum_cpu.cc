@@ -90,6 +90,7 @@ void TreeSum<W>::run(int64_t begin, int64_t end) const {
       for_lanes<Sum>(
           n, [&](int64_t k, int64_t lanes) __attribute__((always_inline)) {
             Vec<W> sum = rounded<W>(sum_at(k, lanes));
+            if constexpr (sizeof(W) < sizeof(Sum)) sum = sum * factor;
             if (accumulate) sum = load(out + i + k, lanes) + sum;
             store(out + i + k, sum, lanes);
           });
@@ -115,7 +116,7 @@ void PackInPlace<W>::run(int64_t begin, int64_t end) const {
       end - begin, [&](int64_t k, int64_t n) __attribute__((always_inline)) {
         const int64_t i = begin + k;
         const Vec<W> x = load_bytes<float>(static_cast<std::byte*>(data) + i * 4, n);
-        store_bytes<W>(static_cast<std::byte*>(data) + i * 2, x, n);
+        store_bytes<W>(static_cast<std::byte*>(data) + i * 2, x * factor, n);
       });
 }
 
@@ -126,7 +127,7 @@ void Widen<W>::run(int64_t begin, int64_t end) const {
       end - begin, [&](int64_t k, int64_t n) __attribute__((always_inline)) {
         const int64_t i = begin + k;
         const Vec<W> x = load_bytes<W>(static_cast<const std::byte*>(in) + i * 2, n);
-        store_bytes<float>(static_cast<std::byte*>(out) + i * 4, x, n);
+        store_bytes<float>(static_cast<std::byte*>(out) + i * 4, x * factor, n);
       });
 }
 

@@ -9,10 +9,10 @@
 
 namespace sherd::kernels {
 
-/// out[i] = round(tree sum of in[0][i], in[1][i], …), or that added to out[i]. The tree over m
-/// items: left = the first p, p the largest power of two < m; right = the rest. A null `in[r]`
-/// counts as zeros; `out` may be one of them. W: what values travel in (f32, bf16, f16; f64 sums in
-/// f64).
+/// out[i] = factor · round(tree sum of in[0][i], in[1][i], …), or that added to out[i]. The tree
+/// over m items: left = the first p, p the largest power of two < m; right = the rest. A null
+/// `in[r]` counts as zeros; `out` may be one of them. W: what values travel in (f32, bf16, f16; f64
+/// sums in f64).
 template <class W>
 struct TreeSum {
   using Sum = sherd::Accumulate<W>;
@@ -20,25 +20,28 @@ struct TreeSum {
   int count;
   Sum* out;
   bool accumulate;
+  float factor;  ///< of halves; else not used
   template <Isa I>
   void run(int64_t begin, int64_t end) const;
 };
 
-/// Rounds n floats to W in place: they come to lie in the first half of their bytes. Run all at
-/// once, [0, n): values move.
+/// Rounds n floats, times `factor`, to W in place: they come to lie in the first half of their
+/// bytes. Run all at once, [0, n): values move.
 template <class W>
 struct PackInPlace {
   void* data;
+  float factor;
   template <Isa I>
   void run(int64_t begin, int64_t end) const;
 };
 
-/// out[i] = in[i] for n floats `out` and n values `in` of W, which may lie in out's bytes as far
-/// behind as the last value ends where out ends, or farther. Run all at once, [0, n).
+/// out[i] = factor · in[i] for n floats `out` and n values `in` of W, which may lie in out's bytes
+/// as far behind as the last value ends where out ends, or farther. Run all at once, [0, n).
 template <class W>
 struct Widen {
   const void* in;
   void* out;
+  float factor;
   template <Isa I>
   void run(int64_t begin, int64_t end) const;
 };

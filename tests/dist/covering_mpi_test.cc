@@ -1,6 +1,8 @@
-// Under mpirun: the covering set's trainings of as many ranks as there are processes, one after the
-// other, with NaN wherever nothing is held. Each gives the bits that thread ranks give.
+// covering_mpi_test [RANKS_PER_HOST], under mpirun: the covering set's trainings of as many ranks
+// as there are processes, one after the other, with NaN wherever nothing is held. Each gives the
+// bits that thread ranks give.
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
 #include "base/error.h"
@@ -32,9 +34,12 @@ void run(Rank& rank) {
 }  // namespace
 }  // namespace sherd
 
-int main() {
+int main(int argc, char** argv) {
   try {
-    sherd::run_mpi_ranks({.poison = true, .timeout_s = 60}, sherd::run);
+    sherd::run_mpi_ranks({.runtime = {.poison = true},
+                          .timeout_s = 60,
+                          .ranks_per_host = argc > 1 ? std::atoi(argv[1]) : 0},
+                         sherd::run);
   } catch (const std::exception& e) {
     std::cerr << std::string(e.what()) + "\n";
     return 1;

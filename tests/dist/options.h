@@ -30,11 +30,10 @@ struct Options {
   bool tied = true;
 
   std::string name() const {
-    const auto half = [](DType dtype) { return dtype == DType::f32 ? "f32" : "bf16"; };
     return detail::concat(ranks, " ranks, ", strategy, ", units: ", group, ", prefetch: ", prefetch,
                           recompute == Recompute::none ? "" : ", recompute",
                           sync == Sync::every ? ", sync=every" : ", sync=last", ", dropout ",
-                          dropout, ", ", half(dtype), ", reduced in ", half(wire),
+                          dropout, ", ", name_of(dtype), ", reduced in ", name_of(wire),
                           order == AccumulateOrder::tree ? ", tree" : "", tied ? ", tied" : "");
   }
 
@@ -69,8 +68,8 @@ struct OptionTable {
   std::vector<Recompute> recomputes{Recompute::none, Recompute::block};
   std::vector<Sync> syncs{Sync::every, Sync::last};
   std::vector<double> dropouts{0, 0.1};
-  std::vector<DType> dtypes{DType::f32, DType::bf16};
-  std::vector<DType> wires{DType::f32, DType::bf16};
+  std::vector<DType> dtypes{DType::f32, DType::bf16, DType::f16};
+  std::vector<DType> wires{DType::f32, DType::bf16, DType::f16};
   std::vector<AccumulateOrder> orders{AccumulateOrder::sequential, AccumulateOrder::tree};
   std::vector<bool> tied{true, false};
 

@@ -222,15 +222,22 @@ Trace train_on(Rank& rank, const SmallTraining& t, const ShardPlan& plan, const 
   return trace;
 }
 
+/// Rank 0's of what `body` returns on each of t's thread ranks.
+template <class Body>
+Trace on_thread_ranks(const SmallTraining& t, const Body& body) {
+  Trace trace;
+  run_thread_ranks(
+      {.ranks = t.ranks, .runtime = {.poison = t.poison}, .timeout_s = 60, .link = t.link},
+      [&](Rank& rank) {
+        Trace mine = body(rank);
+        if (rank.rank == 0) trace = std::move(mine);
+      });
+  return trace;
+}
+
 template <class Model>
 Trace train_sharded(const SmallTraining& t, const ShardPlan& plan, const Job<Model>& job) {
-  Trace trace;
-  run_thread_ranks({.ranks = t.ranks, .poison = t.poison, .timeout_s = 60, .link = t.link},
-                   [&](Rank& rank) {
-                     Trace mine = train_on(rank, t, plan, job);
-                     if (rank.rank == 0) trace = std::move(mine);
-                   });
-  return trace;
+  return on_thread_ranks(t, [&](Rank& rank) { return train_on(rank, t, plan, job); });
 }
 
 inline Trace train_sharded(const SmallTraining& t, const ShardPlan& plan) {

@@ -1,5 +1,5 @@
-// mpi_ranks_test [CASE], under mpirun: the checks of all collectives; or a failure to be seen by
-// mpi_failures_test.sh.
+// mpi_ranks_test [CASE [RANKS_PER_HOST [BAD]]], under mpirun: the checks of all collectives; or how
+// rank BAD fails, to be seen by mpi_failures_test.sh. RANKS_PER_HOST: as in RanksOptions.
 #include "dist/comm/mpi_ranks.h"
 
 #include <sys/resource.h>
@@ -7,9 +7,11 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/progress.h"
 #include "tests/dist/comm/collective_checks.h"
@@ -36,7 +38,33 @@ void check_waits_sleep(Rank& rank) {
   check(share < 0.05, "a waiting rank used the processor for", share, "of the time");
 }
 
-void run(const std::string& name, Rank& rank) {
+/// One rank fails while all have much on its way, whose memory goes when they hear of it.
+void fail_while_busy(const std::string& name, Rank& rank, bool is_bad) {
+  std::thread failure([&] {
+    if (!is_bad) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (name == "busy-kill") raise(SIGKILL);
+    if (name == "busy-stall") raise(SIGSTOP);
+    rank.comm.abort("the user asked for it");
+  });
+  try {
+    for (;;) {
+      std::vector<CutTensor> items;
+      for (const int64_t rows : {1, 1000, 1000000}) {
+        const Cut cut = even_cut(1, rows, 3, rank.size);
+        items.push_back({Tensor::full(rank.runtime, {cut.size(rank.rank), 3}, 1),
+                         Tensor::full(rank.runtime, {rows, 3}, 1), cut});
+      }
+      rank.comm.all_gather(items, {"blocks.3"});
+      rank.comm.reduce_scatter(items, {.wire = DType::bf16}, {"blocks.3"}).event().wait();
+    }
+  } catch (const std::exception&) {
+    failure.join();
+    throw;
+  }
+}
+
+void run(const std::string& name, Rank& rank, int bad) {
   if (name == "checks") {
     test::check_collectives(rank.comm, rank.runtime);
     test::check_total_bytes(rank.comm, rank.runtime);
@@ -47,13 +75,14 @@ void run(const std::string& name, Rank& rank) {
   // mpirun sends SIGTERM to all as soon as one is gone; what they say before is to be seen.
   std::signal(SIGTERM, SIG_IGN);
   rank.comm.barrier({"begin"});
-  const bool bad = rank.rank == 1;
-  if (name == "kill" && bad) raise(SIGKILL);
-  if (name == "exit" && bad) _exit(0);
-  if (name == "throw" && bad) fail("no such file: data.bin");
-  if (name == "return" && bad) return;
-  if (name == "timeout" && bad) std::this_thread::sleep_for(std::chrono::seconds(20));
-  rank.comm.barrier({"blocks.3"});
+  const bool is_bad = rank.rank == bad;
+  if (name.starts_with("busy")) return fail_while_busy(name, rank, is_bad);
+  if (name == "kill" && is_bad) raise(SIGKILL);
+  if (name == "exit" && is_bad) _exit(0);
+  if (name == "throw" && is_bad) fail("no such file: data.bin");
+  if (name == "return" && is_bad) return;
+  if (name == "timeout" && is_bad) std::this_thread::sleep_for(std::chrono::seconds(20));
+  rank.comm.barrier({name == "mismatch" && is_bad ? "blocks.4" : "blocks.3"});
 }
 
 }  // namespace
@@ -61,9 +90,12 @@ void run(const std::string& name, Rank& rank) {
 
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "checks";
+  const int ranks_per_host = argc > 2 ? std::atoi(argv[2]) : 0;
+  const int bad = argc > 3 ? std::atoi(argv[3]) : 1;
   try {
-    sherd::run_mpi_ranks({.timeout_s = name == "timeout" ? 0.5 : 60.0},
-                         [&](sherd::Rank& rank) { sherd::run(name, rank); });
+    sherd::run_mpi_ranks({.timeout_s = name == "timeout" || name == "busy-stall" ? 0.5 : 60.0,
+                          .ranks_per_host = ranks_per_host},
+                         [&](sherd::Rank& rank) { sherd::run(name, rank, bad); });
   } catch (const std::exception& e) {
     std::cerr << std::string(e.what()) + "\n";
     return 1;

@@ -18,7 +18,7 @@ using Catch::Contains;
 using test::on_ranks;
 
 template <class Body>
-std::string error_of(const ThreadRanksOptions& options, const Body& body) {
+std::string error_of(const RanksOptions& options, const Body& body) {
   try {
     run_thread_ranks(options, body);
   } catch (const Error& e) {
@@ -45,7 +45,7 @@ TEST_CASE("collectives of threads give what plain loops give") {
 
 TEST_CASE("every instruction set sums alike") {
   for (int isa = 0; isa <= static_cast<int>(best_isa()); ++isa)
-    run_thread_ranks({.ranks = 2, .isa = static_cast<Isa>(isa), .timeout_s = 60},
+    run_thread_ranks({.ranks = 2, .runtime = {.isa = static_cast<Isa>(isa)}, .timeout_s = 60},
                      [](Rank& rank) { test::check_collectives(rank.comm, rank.runtime); });
 }
 

@@ -1,63 +1,47 @@
-// LocalComm: the collectives of ranks on one host, which read each other's memory: one rendezvous a
-// call, then each rank copies or sums what it needs. Serves threads and processes.
+// GroupComm: the collectives of a group of ranks over a transport: one rendezvous a call, then each
+// rank copies or sums what it needs. The same for threads, processes and several hosts.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "dist/comm/board.h"
 #include "dist/comm/communicator.h"
-#include "dist/comm/peer_memory.h"
+#include "dist/comm/ranks_options.h"
+#include "dist/comm/transport.h"
 
 namespace sherd {
-
-/// A slower link to imitate: a collective takes at least latency + received bytes / rate from when
-/// all ranks are there.
-struct Link {
-  double gbps = 10;  ///< gigabits a second
-  double latency_us = 0;
-};
-
-/// Where a group finds its board.
-class BoardMaker {
- public:
-  virtual ~BoardMaker() = default;
-  /// Called by all members of a group (ranks of `parent`), rising; the same board for each of them.
-  virtual std::shared_ptr<Board> make(Communicator& parent, const std::vector<int>& members) = 0;
-};
 
 /// Tensors by the group in which they rest, and their number there.
 using KeptTensors = std::map<std::pair<const void*, int64_t>, std::vector<Tensor>>;
 
 /// What a rank's groups share. `runtime` does the sums.
-struct LocalCommParts {
+struct GroupParts {
   RuntimePtr runtime;
   std::shared_ptr<Stream> stream;
-  std::shared_ptr<const PeerMemory> memory;
-  std::shared_ptr<BoardMaker> boards;
+  std::shared_ptr<TransportMaker> transports;
+  /// Where all ranks hear of an abort.
   std::shared_ptr<Board> world;
-  double timeout_s = 300;
   std::optional<Link> link;
-  std::function<std::string()> lost_rank;
-  /// Of this rank, by who rested them; it lives until all ranks have ended.
+  /// Of this rank, by who rested them; it lives until all ranks have ended. May be null.
   std::shared_ptr<KeptTensors> kept;
 };
 
-enum LocalOp : uint32_t;
-class LocalCall;
-struct LocalState;
+enum GroupOp : uint32_t;
+class GroupCall;
+struct GroupState;
 
-class LocalComm final : public Communicator {
+class GroupComm final : public Communicator {
  public:
   /// `ranks`: of the group's members in the world; `rank` indexes it.
-  LocalComm(LocalCommParts parts, std::shared_ptr<Board> board, int rank, std::vector<int> ranks);
+  GroupComm(GroupParts parts, std::unique_ptr<Transport> transport, int rank,
+            std::vector<int> ranks);
   /// Waits for nobody; calls in flight go on. The observer is not called after it.
-  ~LocalComm() override;
+  ~GroupComm() override;
 
   int rank() const override;
   int size() const override;
@@ -80,11 +64,11 @@ class LocalComm final : public Communicator {
   void abort(const std::string& cause) override;
 
  private:
-  Work submit(LocalOp op, const CallTag& tag, std::vector<Tensor> buffers, Event after,
-              std::function<void(LocalCall&)> body);
+  Work submit(GroupOp op, const CallTag& tag, std::vector<Tensor> buffers, Event after,
+              std::function<void(GroupCall&)> body);
 
   const std::shared_ptr<Stream> stream_;
-  const std::shared_ptr<LocalState> state_;  // calls in flight hold it, too
+  const std::shared_ptr<GroupState> state_;  // calls in flight hold it, too
 };
 
 }  // namespace sherd

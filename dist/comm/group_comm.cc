@@ -1,11 +1,12 @@
-#include "dist/comm/local_comm.h"
+#include "dist/comm/group_comm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <utility>
 
 #include "base/error.h"
-#include "dist/comm/local_call.h"
+#include "dist/comm/group_call.h"
 #include "dist/comm/part.h"
 
 namespace sherd {
@@ -49,41 +50,48 @@ DType wire_of(const Reduction& how, DType dtype) {
   return dtype == DType::f64 ? DType::f64 : how.wire;
 }
 
+/// What halves are divided by on their way.
+float scale_of(const Reduction& how) { return std::ldexp(1.0F, how.shift); }
+
 }  // namespace
 
-LocalComm::LocalComm(LocalCommParts parts, std::shared_ptr<Board> board, int rank,
+GroupComm::GroupComm(GroupParts parts, std::unique_ptr<Transport> transport, int rank,
                      std::vector<int> ranks)
     : stream_(parts.stream),
-      state_(std::make_shared<LocalState>(std::move(parts), std::move(board), rank,
+      state_(std::make_shared<GroupState>(std::move(parts), std::move(transport), rank,
                                           std::move(ranks))) {}
 
-LocalComm::~LocalComm() { set_observer(nullptr); }
+GroupComm::~GroupComm() { set_observer(nullptr); }
 
-int LocalComm::rank() const { return state_->rank; }
+int GroupComm::rank() const { return state_->rank; }
 
-int LocalComm::size() const { return state_->size(); }
+int GroupComm::size() const { return state_->size(); }
 
-Work LocalComm::submit(LocalOp op, const CallTag& tag, std::vector<Tensor> buffers, Event after,
-                       std::function<void(LocalCall&)> body) {
-  auto task = [state = state_, op, tag, body = std::move(body)] {
+Work GroupComm::submit(GroupOp op, const CallTag& tag, std::vector<Tensor> buffers, Event after,
+                       std::function<void(GroupCall&)> body) {
+  // What moves by itself may still be moving when this rank knows of an error.
+  std::vector<Tensor> moving;
+  if (!state_->one_sided) moving = buffers;
+  auto task = [state = state_, op, tag, moving = std::move(moving), body = std::move(body)] {
     const Context in(op_name(op), " of ", tag.unit);
-    LocalCall call(*state, op, tag);
+    GroupCall call(*state, op, tag);
     try {
-      state->user.throw_if_aborted();
+      state->parts.world->throw_if_aborted();
       body(call);
       call.finish();
     } catch (const std::exception& e) {
       // Peers may be waiting in this call; they end with the same cause. A cause that is there
       // already stays.
       state->parts.world->abort(cause_at(state->world_rank(state->rank), e.what()));
-      if (state->parts.memory->is_shared()) state->user.give_up();
+      using Memory = std::pair<std::shared_ptr<GroupState>, std::vector<Tensor>>;
+      state->transport->give_up(std::make_shared<const Memory>(state, moving));
       throw;
     }
   };
   return {stream_->submit(std::move(task), {std::move(after)}, tag.where), std::move(buffers)};
 }
 
-Work LocalComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Event after,
+Work GroupComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Event after,
                            Resting resting) {
   std::vector<Tensor> buffers;
   std::vector<GatheredItem> todo;
@@ -110,7 +118,7 @@ Work LocalComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Eve
           "all_gather of resting tensors is of others than those that rest");
   }
   return submit(kAllGather, tag, std::move(buffers), std::move(after),
-                [todo = std::move(todo), mine = std::move(mine), what, known](LocalCall& call) {
+                [todo = std::move(todo), mine = std::move(mine), what, known](GroupCall& call) {
                   if (known != nullptr)
                     call.know(*known);
                   else
@@ -120,7 +128,7 @@ Work LocalComm::all_gather(std::vector<CutTensor> items, const CallTag& tag, Eve
                 });
 }
 
-Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& how,
+Work GroupComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& how,
                                const CallTag& tag, Event after,
                                std::shared_ptr<std::vector<char>> present) {
   std::vector<Tensor> buffers;
@@ -128,6 +136,7 @@ Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
   CallFacts what;
   what.add(how.wire);
   what.add(how.accumulate ? 1 : 0);
+  what.add(how.shift);
   for (const auto& item : items) {
     check_cut(item.cut, size());
     check_local(item, rank());
@@ -135,7 +144,8 @@ Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
     what.add(item.cut);
     what.add(dtype);
     std::byte* const result = bytes_of(item.local);
-    SummedItem next{.cut = item.cut, .wire = wire_of(how, dtype), .sum = result};
+    SummedItem next{
+        .cut = item.cut, .wire = wire_of(how, dtype), .scale = scale_of(how), .sum = result};
     buffers.push_back(item.local);
     std::byte* whole = nullptr;
     if (item.whole && (!item.absent || item.whole.storage() == item.local.storage())) {
@@ -151,12 +161,8 @@ Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
         check(item.cut.outer == 1 && result == whole + begin * static_cast<int64_t>(size_of(dtype)),
               "the result of reduce_scatter lies in the whole, but not at its place");
         check(!how.accumulate, "reduce_scatter in place has nothing to add to");
-        // Sums of halves wait in the second half of the whole's bytes, where nobody reads.
-        if (size_of(next.wire) == 2) {
-          next.sum = next.halves = whole + 2 * (item.cut.numel() + begin);
-          next.widened = result;
-          next.num_widened = item.cut.numel(rank());
-        }
+        if (size_of(next.wire) == 2)
+          next.keep_halves(whole, rank(), result, item.cut.numel(rank()));
       }
     }
     check(item.absent || whole != nullptr || item.cut.numel() == 0,
@@ -165,15 +171,15 @@ Work LocalComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
     todo.push_back(std::move(next));
   }
   auto body = [todo = std::move(todo), what, accumulate = how.accumulate,
-               present = std::move(present)](LocalCall& call) {
+               isa = state_->parts.runtime->isa(), present = std::move(present)](GroupCall& call) {
     const auto found = call.sum(todo, what, accumulate);
-    call.widen(todo, found);
+    widen(todo, found, isa);
     if (present) *present = found;
   };
   return submit(kReduceScatter, tag, std::move(buffers), std::move(after), std::move(body));
 }
 
-Work LocalComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, const CallTag& tag,
+Work GroupComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, const CallTag& tag,
                            Event after, std::shared_ptr<std::vector<char>> present) {
   check(!how.accumulate, "all_reduce writes its result where the summands were");
   std::vector<Tensor> buffers;
@@ -181,6 +187,7 @@ Work LocalComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, c
   std::vector<GatheredItem> sums;  // of the whole
   CallFacts what;
   what.add(how.wire);
+  what.add(how.shift);
   for (auto& item : items) {
     check(static_cast<bool>(item.whole), "all_reduce wants every whole, also an absent one");
     check_cut(item.cut, size());
@@ -191,36 +198,30 @@ Work LocalComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, c
     std::byte* const whole = bytes_of(item.whole);
     SummedItem next{.cut = item.cut,
                     .wire = wire_of(how, item.whole.dtype()),
+                    .scale = scale_of(how),
                     .summands = summands(whole, item.absent)};
     const auto element = static_cast<int64_t>(size_of(next.wire));
-    std::byte* sum = whole;
-    if (element == 2) {
-      // Behind the summands, in the second half of the whole's bytes.
-      sum += item.cut.numel() * element;
-      next.halves = sum;
-      next.widened = whole;
-      next.num_widened = item.cut.numel();
-    }
-    next.sum = sum + item.cut.begin(rank()) * item.cut.inner * element;
-    sums.push_back({item.cut, sum, element});
+    next.sum = whole + item.cut.begin(rank()) * item.cut.inner * element;
+    if (element == 2) next.keep_halves(whole, rank(), whole, item.cut.numel());
+    sums.push_back({item.cut, next.halves != nullptr ? next.halves : whole, element});
     todo.push_back(std::move(next));
     buffers.push_back(std::move(item.whole));
   }
   auto body = [todo = std::move(todo), sums = std::move(sums), what,
-               present = std::move(present)](LocalCall& call) {
+               isa = state_->parts.runtime->isa(), present = std::move(present)](GroupCall& call) {
     const auto found = call.sum(todo, what, false);
     Addresses parts;
     for (const auto& item : todo) parts.push_back(item.sum);
     call.meet(std::move(parts), what);
     call.gather(sums, found);
     call.leave();
-    call.widen(todo, found);
+    widen(todo, found, isa);
     if (present) *present = found;
   };
   return submit(kAllReduce, tag, std::move(buffers), std::move(after), std::move(body));
 }
 
-Work LocalComm::broadcast(std::vector<Tensor> tensors, int root, const CallTag& tag, Event after) {
+Work GroupComm::broadcast(std::vector<Tensor> tensors, int root, const CallTag& tag, Event after) {
   check(root >= 0 && root < size(), "broadcast wants a root below", size(), "not", root);
   CallFacts what;
   what.add(root);
@@ -234,19 +235,21 @@ Work LocalComm::broadcast(std::vector<Tensor> tensors, int root, const CallTag& 
     places.push_back(bytes_of(t));
     sizes.push_back(static_cast<size_t>(num_bytes(t)));
   }
-  return submit(
-      kBroadcast, tag, std::move(tensors), std::move(after),
-      [places = std::move(places), sizes = std::move(sizes), what, root](LocalCall& call) {
-        call.meet({places.begin(), places.end()}, what);
-        std::vector<PeerMemory::Piece> pieces;
-        for (size_t i = 0; i < places.size(); ++i)
-          pieces.push_back({call.address(root, i), places[i], sizes[i]});
-        call.copy(root, pieces);
-        call.leave();
-      });
+  return submit(kBroadcast, tag, std::move(tensors), std::move(after),
+                [places = std::move(places), sizes = std::move(sizes), what, root, me = rank(),
+                 N = size()](GroupCall& call) {
+                  call.meet({places.begin(), places.end()}, what);
+                  std::vector<PeerMemory::Piece> pieces;
+                  for (size_t i = 0; i < places.size(); ++i)
+                    pieces.push_back({call.address(root, i), places[i], sizes[i]});
+                  for (int r = 0; r < N && me == root; ++r) call.offer(r, pieces);
+                  call.copy(root, pieces);
+                  call.wait_fetched();
+                  call.leave();
+                });
 }
 
-Work LocalComm::all_to_all(std::vector<Tensor> sent, std::vector<Tensor> received,
+Work GroupComm::all_to_all(std::vector<Tensor> sent, std::vector<Tensor> received,
                            const CallTag& tag, Event after) {
   check(sent.size() == state_->ranks.size() && received.size() == sent.size(),
         "all_to_all wants a tensor for each of", size(), "ranks, got", sent.size(), "and",
@@ -268,29 +271,49 @@ Work LocalComm::all_to_all(std::vector<Tensor> sent, std::vector<Tensor> receive
   std::vector<Tensor> buffers = std::move(sent);
   buffers.insert(buffers.end(), received.begin(), received.end());
   auto body = [state = state_.get(), mine = std::move(mine), sizes = std::move(sizes),
-               places = std::move(places), wanted = std::move(wanted)](LocalCall& call) {
+               places = std::move(places), wanted = std::move(wanted)](GroupCall& call) {
     const size_t N = sizes.size();
     const auto me = static_cast<size_t>(state->rank);
+    using Piece = PeerMemory::Piece;
+    const auto for_ranks = [&](const auto& visit) {
+      for (size_t r = 0; r < N; ++r) visit(static_cast<int>(r), r);
+    };
+    // What this rank sends to each, and what each sends to it, in bytes.
+    state->staged.resize(2 * N * sizeof(int64_t));
+    auto* const sends = reinterpret_cast<int64_t*>(state->staged.data());
+    int64_t* const theirs = sends + N;
+    std::copy(sizes.begin(), sizes.end(), sends);
     Addresses all = mine;
-    all.push_back(reinterpret_cast<const std::byte*>(sizes.data()));
+    all.push_back(state->staged.data());
     call.meet(std::move(all), {});
-    for (size_t from = 0; from < N; ++from) {
-      const int r = static_cast<int>(from);
-      int64_t theirs = 0;
-      const PeerMemory::Piece size{call.address(r, N) + me * sizeof theirs, &theirs, sizeof theirs};
+    for_ranks([&](int r, size_t i) {
+      const Piece size{sends + i, nullptr, sizeof *sends};
+      call.offer(r, {&size, 1});
+    });
+    for_ranks([&](int r, size_t i) {
+      const Piece size{call.address(r, N) + me * sizeof *sends, theirs + i, sizeof *sends};
       call.read(r, {&size, 1});
-      check(theirs == wanted[from], "rank", state->world_rank(r), "sends", theirs,
-            "bytes, and this rank wants", wanted[from]);
-      const PeerMemory::Piece piece{call.address(r, me), places[from],
-                                    static_cast<size_t>(wanted[from])};
+    });
+    call.wait_fetched();
+    for_ranks([&](int r, size_t i) {
+      check(theirs[i] == wanted[i], "rank", state->world_rank(r), "sends", theirs[i],
+            "bytes, and this rank wants", wanted[i]);
+    });
+    for_ranks([&](int r, size_t i) {
+      const Piece piece{mine[i], nullptr, static_cast<size_t>(sizes[i])};
+      call.offer(r, {&piece, 1});
+    });
+    for_ranks([&](int r, size_t i) {
+      const Piece piece{call.address(r, me), places[i], static_cast<size_t>(wanted[i])};
       call.copy(r, {&piece, 1});
-    }
+    });
+    call.wait_fetched();
     call.leave();
   };
   return submit(kAllToAll, tag, std::move(buffers), std::move(after), std::move(body));
 }
 
-void LocalComm::exchange(std::span<const std::byte> mine, std::span<std::byte> all,
+void GroupComm::exchange(std::span<const std::byte> mine, std::span<std::byte> all,
                          const CallTag& tag) {
   check(all.size() == mine.size() * state_->ranks.size(), "exchange wants room for", size(),
         "times", mine.size(), "bytes, got", all.size());
@@ -299,24 +322,35 @@ void LocalComm::exchange(std::span<const std::byte> mine, std::span<std::byte> a
   const int N = size();
   CallTag here = tag;
   here.where = RunOn::caller;
-  const Work work = submit(kExchange, here, {}, {}, [mine, all, what, N](LocalCall& call) {
-    call.meet({mine.data()}, what);
+  const auto body = [state = state_.get(), mine, all, what, N](GroupCall& call) {
+    // The caller's memory may go before others have done with it.
+    const size_t bytes = mine.size();
+    state->staged.resize((static_cast<size_t>(N) + 1) * bytes);
+    std::byte* const shown = state->staged.data() + all.size();
+    std::copy(mine.begin(), mine.end(), shown);
+    call.meet({shown}, what);
+    const PeerMemory::Piece own{shown, nullptr, bytes};
+    for (int r = 0; r < N; ++r) call.offer(r, {&own, 1});
     for (int r = 0; r < N; ++r) {
       const PeerMemory::Piece words{call.address(r, 0),
-                                    all.data() + static_cast<size_t>(r) * mine.size(), mine.size()};
+                                    state->staged.data() + static_cast<size_t>(r) * bytes, bytes};
       call.copy(r, {&words, 1});
     }
+    call.wait_fetched();
     call.leave();
-  });
-  work.event().wait();
+    std::copy_n(state->staged.data(), all.size(), all.begin());
+  };
+  submit(kExchange, here, {}, {}, body).event().wait();
 }
 
-Resting LocalComm::rest(const std::vector<Tensor>& locals) {
+Resting GroupComm::rest(const std::vector<Tensor>& locals) {
   Addresses mine;
   for (const auto& t : locals) {
     check(t.is_contiguous(), "resting tensors must be contiguous");
     mine.push_back(bytes_of(t));
   }
+  // Nobody here reads what a rank away has.
+  if (!state_->one_sided) return {};
   Addresses all(mine.size() * state_->ranks.size());
   exchange(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
            {.unit = "resting tensors"});
@@ -329,11 +363,11 @@ Resting LocalComm::rest(const std::vector<Tensor>& locals) {
   return {id};
 }
 
-void LocalComm::forget(Resting resting) {
+void GroupComm::forget(Resting resting) {
   if (const auto& kept = state_->parts.kept) kept->erase({state_.get(), resting.id});
 }
 
-std::unique_ptr<Communicator> LocalComm::subgroup(const std::vector<int>& members) {
+std::unique_ptr<Communicator> GroupComm::subgroup(const std::vector<int>& members) {
   const auto me = std::find(members.begin(), members.end(), rank());
   const bool rising =
       std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end();
@@ -341,23 +375,24 @@ std::unique_ptr<Communicator> LocalComm::subgroup(const std::vector<int>& member
         "a rank names the group that it is in, in rising order");
   std::vector<int> ranks;
   for (const int m : members) ranks.push_back(state_->world_rank(m));
-  LocalCommParts parts = state_->parts;
+  GroupParts parts = state_->parts;
   parts.stream = stream_;
-  auto board = parts.boards->make(*this, members);
-  return std::make_unique<LocalComm>(std::move(parts), std::move(board),
-                                     static_cast<int>(me - members.begin()), std::move(ranks));
+  const auto my_place = static_cast<int>(me - members.begin());
+  auto transport = parts.transports->make(*this, members, ranks, my_place);
+  return std::make_unique<GroupComm>(std::move(parts), std::move(transport), my_place,
+                                     std::move(ranks));
 }
 
-TrafficBytes LocalComm::received() const {
+TrafficBytes GroupComm::received() const {
   const std::lock_guard lock(state_->mutex);
   return state_->received;
 }
 
-void LocalComm::set_observer(std::function<void(const CommSpan&)> observe) {
+void GroupComm::set_observer(std::function<void(const CommSpan&)> observe) {
   const std::lock_guard lock(state_->observer_mutex);
   state_->observe = std::move(observe);
 }
 
-void LocalComm::abort(const std::string& cause) { state_->parts.world->abort(cause); }
+void GroupComm::abort(const std::string& cause) { state_->parts.world->abort(cause); }
 
 }  // namespace sherd
