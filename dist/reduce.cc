@@ -1,8 +1,8 @@
 #include "dist/reduce.h"
 
-#include <map>
 #include <utility>
 
+#include "base/ceil_log2.h"
 #include "base/error.h"
 #include "base/progress.h"
 #include "dist/comm/part.h"
@@ -24,7 +24,13 @@ void add_whole(UnitParameter& p, Tensor whole) {
   p.whole_grad = p.whole_grad ? add(p.whole_grad, whole) : std::move(whole);
 }
 
+int wire_shift(DType wire, int ranks) {
+  return wire == DType::f16 ? ceil_log2(static_cast<uint64_t>(ranks)) : 0;
+}
+
 UnitReduction reduce_start(Unit& unit, DeviceMesh& mesh, DType wire) {
+  // In both axes of a mesh by all ranks: the second sums what the first one did.
+  const Reduction how{.wire = wire, .shift = wire_shift(wire, mesh.world().size())};
   UnitReduction reduction;
   reduction.unit = &unit;
   const Communicator& shard = mesh.shard();
@@ -61,9 +67,8 @@ UnitReduction reduce_start(Unit& unit, DeviceMesh& mesh, DType wire) {
                        even_cut(1, item.local.numel(), 1, mesh.replicas())});
     bool any_absent = false;
     for (const auto& item : scattered) any_absent = any_absent || item.absent;
-    reduction.works.push_back(mesh.shard().reduce_scatter(std::move(scattered), {.wire = wire},
-                                                          {unit.label(), Traffic::reduce_scatter},
-                                                          {}, scattered_present));
+    reduction.works.push_back(mesh.shard().reduce_scatter(
+        std::move(scattered), how, {unit.label(), Traffic::reduce_scatter}, {}, scattered_present));
     if (mesh.replicate() != nullptr && any_absent) {
       // A parameter that no rank of this replica used: only now is that known.
       const double begin_s = steady_seconds();
@@ -72,14 +77,12 @@ UnitReduction reduce_start(Unit& unit, DeviceMesh& mesh, DType wire) {
       for (size_t i = 0; i < parts.size(); ++i) parts[i].absent = (*scattered_present)[i] == 0;
     }
     if (mesh.replicate() != nullptr)
-      reduction.works.push_back(mesh.replicate()->all_reduce(std::move(parts), {.wire = wire},
-                                                             {unit.label(), Traffic::all_reduce},
-                                                             {}, scattered_present));
+      reduction.works.push_back(mesh.replicate()->all_reduce(
+          std::move(parts), how, {unit.label(), Traffic::all_reduce}, {}, scattered_present));
   }
   if (!reduced.empty())
-    reduction.works.push_back(mesh.world().all_reduce(std::move(reduced), {.wire = wire},
-                                                      {unit.label(), Traffic::all_reduce}, {},
-                                                      reduced_present));
+    reduction.works.push_back(mesh.world().all_reduce(
+        std::move(reduced), how, {unit.label(), Traffic::all_reduce}, {}, reduced_present));
   return reduction;
 }
 

@@ -28,6 +28,11 @@ struct UnitReduction {
   double waited_s = 0;  ///< in reduce_start, for a collective that another one needs
 };
 
+/// What gradients are divided by on their way in `wire`, as a power of two: no less than the ranks
+/// for f16, which ends at 65504; nothing for the others. So a sum overflows only where one rank's
+/// gradient does. Exact, but for halves below f16's normal ones.
+int wire_shift(DType wire, int ranks);
+
 /// Starts reducing the trainable parameters' whole gradients, which the reduction takes over; a
 /// parameter without one takes part with zeros. Sharded gradients: a reduce-scatter over the shard
 /// axis, then, where there are replicas, an all-reduce of the part over them. Whole ones: an

@@ -1,7 +1,6 @@
 #include "train/sampler.h"
 
-#include <bit>
-
+#include "base/ceil_log2.h"
 #include "base/error.h"
 
 namespace sherd {
@@ -27,7 +26,7 @@ std::uint64_t scaled(std::uint64_t random, std::uint64_t size) {
 
 Permutation::Permutation(std::uint64_t size, std::uint64_t key) : size_(size), key_(key) {
   check(size >= 1, "permutation: expected at least one element");
-  const auto bits = static_cast<unsigned>(std::bit_width(size - 1));
+  const auto bits = static_cast<unsigned>(ceil_log2(size));
   if (bits > 2) half_bits_ = (bits + 1) / 2;
 }
 

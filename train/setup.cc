@@ -1,12 +1,14 @@
 #include "train/setup.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
 
-#include "base/machine.h"
+#include "base/ceil_log2.h"
 #include "dist/auto_group.h"
+#include "dist/reduce.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"
 
@@ -28,13 +30,16 @@ std::map<std::string, std::string> settings(const std::string& toml) {
   return values;
 }
 
-RuntimeOptions runtime_options(const RunSection& run, std::int64_t ranks) {
+RuntimeOptions runtime_options(const RunSection& run) {
   RuntimeOptions options;
-  options.threads = static_cast<int>(
-      run.threads_per_rank.value_or(std::max<std::int64_t>(1, usable_cores() / ranks)));
+  options.threads = static_cast<int>(run.threads_per_rank.value_or(0));
   if (run.isa != "auto") options.isa = parse_isa(run.isa);
   options.memory_limit = run.memory_limit ? run.memory_limit->count : 0;
   return options;
+}
+
+DType parse_dtype(const std::string& name) {
+  return name == "bf16" ? DType::bf16 : name == "f16" ? DType::f16 : DType::f32;
 }
 
 GroupModel group_model(const RunConfig& config, const ShardPlan& plan) {
@@ -52,18 +57,15 @@ GroupModel group_model(const RunConfig& config, const ShardPlan& plan) {
 
 }  // namespace
 
-RuntimePtr make_runtime(const RunSection& run, std::int64_t ranks) {
-  return Runtime::create(runtime_options(run, ranks));
+RuntimePtr make_runtime(const RunSection& run) {
+  return make_rank_runtime({.runtime = runtime_options(run)}, 1);
 }
 
-ThreadRanksOptions rank_options(const RunConfig& config) {
-  const RuntimeOptions runtime = runtime_options(config.run, config.dist.ranks);
-  ThreadRanksOptions options;
-  options.ranks = static_cast<int>(config.dist.ranks);
-  options.threads_per_rank = runtime.threads;
-  options.isa = runtime.isa;
-  options.memory_limit = runtime.memory_limit;
-  options.timeout_s = config.dist.timeout_s;
+RanksOptions rank_options(const RunConfig& config) {
+  RanksOptions options{.ranks = static_cast<int>(config.dist.ranks),
+                       .runtime = runtime_options(config.run),
+                       .timeout_s = config.dist.timeout_s,
+                       .ranks_per_host = static_cast<int>(config.dist.ranks_per_host)};
   if (config.dist.link) options.link = Link{config.dist.link->gbps, config.dist.link->latency_us};
   return options;
 }
@@ -80,7 +82,7 @@ Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab) {
       .dropout = m.dropout,
       .tied = m.tied,
       .recompute = config.train.recompute.front() == "block" ? Recompute::block : Recompute::none,
-      .dtype = config.precision.compute == "bf16" ? DType::bf16 : DType::f32};
+      .dtype = parse_dtype(config.precision.compute)};
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim) {
@@ -130,9 +132,35 @@ ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& 
     plan.unit_of = parse_grouping(d.group, all);
   }
   for (const auto& p : d.placement) plan.placements.push_back({p.match, static_cast<int>(p.dim)});
-  plan.reduce = config.precision.reduce == "bf16" ? DType::bf16 : DType::f32;
+  plan.reduce = parse_dtype(config.precision.reduce);
   if (config.train.accumulate_order == "tree") plan.accumulate_order = AccumulateOrder::tree;
   return plan;
+}
+
+double backward_scale(const RunConfig& config) {
+  const double scale = config.precision.fixed_loss_scale();
+  if (config.precision.compute != "f16") return scale;
+  return std::ldexp(scale, -ceil_log2(static_cast<std::uint64_t>(config.train.micro_batch *
+                                                                 config.model.context)));
+}
+
+std::vector<std::string> scaling_rules(const RunConfig& config) {
+  std::vector<std::string> lines;
+  if (const double scale = backward_scale(config); scale != 1)
+    lines.push_back(detail::concat(
+        "backward starts from 2^", std::ilogb(scale), ": loss scale ",
+        config.precision.fixed_loss_scale(),
+        config.precision.compute != "f16"
+            ? ""
+            : detail::concat(", by ", config.train.micro_batch * config.model.context,
+                             " tokens a micro-batch, up to a power of two, smaller in f16"),
+        "; undone exactly before the norm"));
+  const auto ranks = static_cast<int>(config.dist.ranks);
+  if (const int shift = wire_shift(parse_dtype(config.precision.reduce), ranks); shift > 0)
+    lines.push_back(detail::concat("gradients are divided by ", 1 << shift,
+                                   " before they travel in ", config.precision.reduce,
+                                   ", and their sums over ", ranks, " ranks multiplied by it"));
+  return lines;
 }
 
 std::vector<std::string> without_effect(const RunConfig& config) {
@@ -163,6 +191,7 @@ std::vector<std::string> without_effect(const RunConfig& config) {
   }
   note(d.replicate != defaults.replicate && !d.strategy.starts_with("hsdp"), "replicate",
        d.strategy + " has one replica");
+  note(d.ranks_per_host != 0 && d.engine != "mpi", "ranks_per_host", "threads are on one host");
   note(d.sync != "auto" && config.train.num_accumulate(d.ranks) == 1, "sync",
        "a step has one micro-batch");
   return lines;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/comm/thread_ranks.h"
+#include "dist/comm/ranks_options.h"
 #include "nn/models/gpt2.h"
 #include "optim/lr_schedule.h"
 #include "optim/param_groups.h"
@@ -14,12 +14,12 @@
 
 namespace sherd {
 
-/// A runtime as [run] says; threads default to the usable cores, divided among the ranks.
+/// A runtime as [run] says; threads default to the usable cores.
 /// throws usage for an instruction set that this machine does not have
-RuntimePtr make_runtime(const RunSection& run, std::int64_t ranks = 1);
+RuntimePtr make_runtime(const RunSection& run);
 
-/// Thread ranks with such runtimes, as [dist] says.
-ThreadRanksOptions rank_options(const RunConfig& config);
+/// Ranks with such runtimes, as [dist] says; those of a host divide its cores.
+RanksOptions rank_options(const RunConfig& config);
 
 /// The model's sizes, `vocab` being the data's; values in [precision]'s compute dtype.
 Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);
@@ -28,6 +28,13 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim);
 
 /// [dist] with [precision]'s reduce dtype and [train]'s order; `all` are the model's parameters.
 ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& all);
+
+/// What backward starts from, a power of two: the loss scale; with f16 compute, whose gradients of
+/// activations are f16, by the tokens of a micro-batch, rounded up to a power of two, smaller.
+double backward_scale(const RunConfig& config);
+
+/// What is divided and multiplied where, a line each, for what is not plain f32.
+std::vector<std::string> scaling_rules(const RunConfig& config);
 
 /// What [dist] sets and has no effect in this run, a line each.
 std::vector<std::string> without_effect(const RunConfig& config);

@@ -76,7 +76,8 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
       optimizer_(make_optimizer(config.optim)),
       schedule_(make_schedule(config)),
       plan_(make_plan(config, parameters_)),
-      mesh_(comm_, plan_.replicas) {
+      mesh_(comm_, plan_.replicas),
+      backward_scale_(backward_scale(config)) {
   if (first_rank()) folder_.emplace(config.run.out, use_of(config, checkpoint_.path));
   sharded_ = fully_shard(model_, tape_, mesh_, plan_);
   if (!resumed()) sharded_->init(seed());
@@ -186,8 +187,9 @@ StepMetrics Trainer::step() {
   }
   slots_->finish_gradients();
   const Loss loss = sum_losses(losses);
-  // Backward gave gradients of the sum of losses; this is the one division by the tokens.
-  const double scale = loss.tokens > 0 ? 1 / static_cast<double>(loss.tokens) : 0;
+  // Backward gave gradients of the scaled sum of losses; this is the one division by the tokens.
+  const double per_token = loss.tokens > 0 ? 1 / static_cast<double>(loss.tokens) : 0;
+  const double scale = per_token / backward_scale_;
   const GradNorm norm = slots_->norm(scale);
   if (!norm.not_finite.empty())
     explain_not_finite(0, num_micro_batches(), "a gradient is not finite: " + norm.not_finite);
@@ -201,7 +203,7 @@ StepMetrics Trainer::step() {
   m.tokens = state_.tokens += loss.tokens;
   m.epoch = sampler_.epoch_of(state_.samples);
   state_.samples += config_.samples_per_step();
-  m.loss = loss.sum * scale;
+  m.loss = loss.sum * per_token;
   m.grad_norm = norm.norm;
   m.lr = lr;
   const double seconds = steady_seconds() - begin_s;
@@ -265,7 +267,9 @@ Trainer::Loss Trainer::forward_backward(std::int64_t k) {
   const CategoryScope scope(*runtime_, Category::activations);
   const LossResult loss = loss_of(micro_batch(k), {.training = true, .key = key});
   const Loss out{loss.loss.value().item(), loss.tokens};
-  if (std::isfinite(out.sum)) tape_.backward(loss.loss);
+  if (!std::isfinite(out.sum)) return out;
+  const Tensor& value = loss.loss.value();
+  tape_.backward(loss.loss, Tensor::full(runtime_, value.shape(), backward_scale_, value.dtype()));
   return out;
 }
 

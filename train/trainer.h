@@ -134,6 +134,7 @@ class Trainer {
   DeviceMesh mesh_;
   std::unique_ptr<ShardedModule> sharded_;
   std::optional<ShardedSlots> slots_;
+  const double backward_scale_;
   TrafficBytes received_{};  // up to the last step
   double gemm_rate_ = 0;
   MemoryPeak peak_;

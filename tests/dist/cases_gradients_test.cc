@@ -3,7 +3,10 @@
 #include <cmath>
 #include <thread>
 
+#include "autograd/ops/arithmetic.h"
 #include "autograd/ops/linear_cross_entropy.h"
+#include "autograd/ops/reduce.h"
+#include "dist/reduce.h"
 #include "nn/embedding.h"
 #include "optim/param_groups.h"
 #include "tests/dist/toy.h"
@@ -257,6 +260,65 @@ TEST_CASE("case 9: a short last window is divided by what it saw, and leaves not
     plan.sync = Sync::last;
     CHECK(train_sharded(t, plan).same_results(last));
   }
+}
+
+/// One weight per rank's input of ones: its gradient is what the loss is multiplied by.
+struct Slope : Module {
+  Parameter weight;
+  explicit Slope(Tape& tape) : weight(tape, {16, 3}, DType::f32, Init::zeros()) {
+    name_parameters(*this);
+  }
+  void fields(ModuleVisitor& visit) override { visit("weight", weight); }
+};
+
+/// The sum over `ranks` of gradients whose elements are `each(rank)`, reduced in `wire`.
+std::vector<double> reduced(const std::string& strategy, int ranks, DType wire,
+                            const std::function<double(int)>& each) {
+  std::vector<double> sum;
+  run_thread_ranks({.ranks = ranks, .timeout_s = 60}, [&](Rank& rank) {
+    Tape tape(rank.runtime);
+    Slope model(tape);
+    ShardPlan plan = every(strategy, ranks);
+    plan.reduce = wire;
+    DeviceMesh mesh(rank.comm, plan.replicas);
+    const auto sharded = fully_shard(model, tape, mesh, plan);
+    sharded->init(1);
+    tape.backward(sherd::sum(scale(model.weight, each(rank.rank))));
+    sharded->finish_gradients();
+    const auto whole =
+        sharded->state("weight", sharded->trainable()[0].grad).full().to_vector<double>();
+    if (rank.rank == 0) sum = whole;
+    sharded->finish_step();
+  });
+  return sum;
+}
+
+TEST_CASE("case 10: sums of many ranks do not overflow in f16 where they do not in f32") {
+  constexpr int N = 8;
+  const auto large = [](int rank) { return 2e4 + 16 * rank; };
+  for (const char* strategy : kStrategies) {
+    INFO(strategy);
+    const auto f32 = reduced(strategy, N, DType::f32, large);
+    const auto f16 = reduced(strategy, N, DType::f16, large);
+    REQUIRE(f32.size() == 48);
+    for (size_t i = 0; i < f32.size(); ++i) {
+      CHECK(f32[i] == 8 * 2e4 + 16 * 28);
+      // Beyond f16's 65504; each half is within 2^-11 of what it stands for.
+      CHECK(f16[i] == Approx(f32[i]).epsilon(0x1p-10));
+    }
+    // What is divided out is a power of two, so it costs no bit of numbers that f16 holds.
+    const auto small = [](int rank) { return 0.25 + rank; };
+    CHECK(reduced(strategy, N, DType::f16, small) == reduced(strategy, N, DType::f32, small));
+    // Three ranks: 4 is divided out.
+    if (std::string(strategy) != "hsdp")
+      CHECK(reduced(strategy, 3, DType::f16, small) == std::vector<double>(48, 3.75));
+  }
+  // The rule: the least power of two that is no less than the ranks, and for f16 alone.
+  CHECK(wire_shift(DType::f16, 1) == 0);
+  CHECK(wire_shift(DType::f16, 3) == 2);
+  CHECK(wire_shift(DType::f16, 8) == 3);
+  CHECK(wire_shift(DType::bf16, 8) == 0);
+  CHECK(wire_shift(DType::f32, 8) == 0);
 }
 
 TEST_CASE("case 13: cuts count in 64 bits") {

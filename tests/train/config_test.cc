@@ -154,11 +154,9 @@ TEST_CASE("what this version cannot do is refused by name") {
         "data.tokenizer: bpe is not available in this version; available: byte, char");
   CHECK(error_with("optim.name=lion") ==
         "optim.name: lion is not available in this version; available: adamw, sgd");
-  CHECK(error_with("precision.compute=f16") ==
-        "precision.compute: f16 is not available in this version; available: f32, bf16");
-  CHECK(error_with("precision.loss_scale=128") ==
-        "precision.loss_scale: a fixed scale is not available in this version; available: auto, "
-        "none");
+  CHECK(error_with("precision.loss_scale=dynamic") ==
+        "precision.loss_scale: dynamic is not available in this version; available: auto, none, a "
+        "power of two");
   for (const char* override :
        {"precision.master=f64", "precision.moments=bf16", "dist.engine=nccl", "offload.params=cpu",
         "offload.gradients=nvme", "offload.optimizer=cpu", "offload.activations=cpu",
@@ -191,7 +189,13 @@ TEST_CASE("values and combinations that make no sense are refused") {
         "data.tokenizer: expected byte, char or bpe:FILE, got words");
   CHECK(error_with("dist.strategy=zero4") ==
         "dist.strategy: expected ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, got zero4");
+  CHECK(error_with("precision.loss_scale=100") ==
+        "precision.loss_scale: expected a power of two of 2^-32 to 2^32, which is undone exactly, "
+        "or none; got 100");
   for (const char* override : {"run.steps=0",
+                               "precision.loss_scale=0",
+                               "precision.loss_scale=-2",
+                               "precision.loss_scale=inf",
                                "run.steps=-5",
                                "run.memory_limit=0",
                                "run.threads_per_rank=0",

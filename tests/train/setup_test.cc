@@ -2,6 +2,7 @@
 
 #include "base/machine.h"
 #include "base/toml.h"
+#include "dist/comm/thread_ranks.h"
 #include "third_party/catch2/test.h"
 
 namespace sherd {
@@ -15,8 +16,8 @@ RunConfig config(const std::vector<std::string>& sets = {}) {
 
 TEST_CASE("the runtime is what [run] says") {
   CHECK(make_runtime({})->pool().threads() == usable_cores());
-  CHECK(make_runtime({}, 1000)->pool().threads() == 1);
-  CHECK(make_runtime({}, 1)->isa() == best_isa());
+  CHECK(make_rank_runtime(rank_options({}), 1000)->pool().threads() == 1);
+  CHECK(make_runtime({})->isa() == best_isa());
   const RunConfig c = config({"run.threads_per_rank=3", "run.isa=base", "run.memory_limit=4MiB"});
   const RuntimePtr runtime = make_runtime(c.run);
   CHECK(runtime->pool().threads() == 3);
@@ -41,6 +42,31 @@ TEST_CASE("the model is what [model], [train] and [precision] say") {
   CHECK(b.dropout == 0.2);
   CHECK(b.recompute == Recompute::block);
   CHECK(b.dtype == DType::bf16);
+  CHECK(gpt2_config(config({"precision.compute=f16"}), 77).dtype == DType::f16);
+}
+
+TEST_CASE("halves: wires, what backward starts from, and how it is said") {
+  const RunConfig plain = config();
+  CHECK(make_plan(plain, {}).reduce == DType::f32);
+  CHECK(backward_scale(plain) == 1);
+  CHECK(scaling_rules(plain).empty());
+  CHECK(make_plan(config({"precision.reduce=bf16"}), {}).reduce == DType::bf16);
+
+  const RunConfig wire = config({"precision.reduce=f16", "dist.ranks=6"});
+  CHECK(make_plan(wire, {}).reduce == DType::f16);
+  CHECK(backward_scale(wire) == 1);
+  CHECK(scaling_rules(wire) ==
+        std::vector<std::string>{"gradients are divided by 8 before they travel in f16, and their "
+                                 "sums over 6 ranks multiplied by it"});
+  // 3 x 50 tokens: the next power of two is 2^8.
+  const RunConfig half = config({"precision.compute=f16", "precision.loss_scale=16",
+                                 "train.micro_batch=3", "model.context=50"});
+  CHECK(backward_scale(half) == 0x1p-4);
+  CHECK(scaling_rules(half) ==
+        std::vector<std::string>{
+            "backward starts from 2^-4: loss scale 16, by 150 tokens a micro-batch, up to a power "
+            "of two, smaller in f16; undone exactly before the norm"});
+  CHECK(backward_scale(config({"precision.loss_scale=1024"})) == 1024);
 }
 
 TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {

@@ -383,6 +383,44 @@ TEST_CASE("strategies train alike on ranks, and a resumed run goes on as any of 
   require_equal_losses(small, "tree2", "tree1");
 }
 
+TEST_CASE("f16 trains alike in all strategies, and as f32 does") {
+  const SmallRun small;
+  const auto run = [&](const std::string& name, std::vector<std::string> sets) {
+    for (const char* set : {"dist.ranks=2", "run.steps=12", "run.threads_per_rank=1",
+                            "dist.sync=every", "train.accumulate=2"})
+      sets.emplace_back(set);
+    train_ranks(small, name, sets);
+  };
+  run("f32", {});
+  // What travels, what is computed, and both.
+  const std::vector<std::vector<std::string>> kinds = {
+      {"precision.reduce=f16"},
+      {"precision.compute=f16", "precision.loss_scale=64"},
+      {"precision.compute=f16", "precision.reduce=f16", "precision.loss_scale=64"}};
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    const std::string ddp = "ddp" + std::to_string(k);
+    run(ddp, kinds[k]);
+    for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp", "fsdp-keep"}) {
+      const std::string name = strategy + std::to_string(k);
+      INFO(name);
+      auto sets = kinds[k];
+      sets.push_back(std::string("dist.strategy=") + strategy);
+      run(name, sets);
+      require_equal_losses(small, name, ddp);
+    }
+    const auto half = metrics(small, ddp), full = metrics(small, "f32");
+    for (std::size_t i = 0; i < full.size(); ++i) {
+      INFO("step " << i + 1 << " of " << ddp);
+      CHECK(half[i].at("loss").number() == Approx(full[i].at("loss").number()).epsilon(2e-3));
+      CHECK(half[i].at("grad_norm").number() ==
+            Approx(full[i].at("grad_norm").number()).epsilon(2e-2));
+    }
+  }
+  // A power of two more or less moves no bit of f32.
+  run("scaled", {"precision.loss_scale=1024"});
+  require_equal_losses(small, "scaled", "f32");
+}
+
 TEST_CASE("a rank's error ends all ranks with it") {
   const SmallRun small;
   train_ranks(small, "run", {"dist.ranks=2", "run.steps=1"});

@@ -64,6 +64,7 @@ struct DistSection {
   std::string sync = "auto";
   std::optional<LinkSection> link;
   double timeout_s = 300;
+  std::int64_t ranks_per_host = 0;
   std::vector<PlacementSection> placement;
 
   void fields(auto& v) {
@@ -82,6 +83,9 @@ struct DistSection {
       one_of{"auto", "every", "last"});
     v("link", link, "imitate a slower link between thread ranks");
     v("timeout_s", timeout_s, "seconds after which a waiting rank gives up, > 0");
+    v("ranks_per_host", ranks_per_host,
+      "mpi: so many ranks act as a host, to try several on one machine; 0: hosts are what they "
+      "are");
     v("placement", placement, "parameters cut along another dim");
   }
 
@@ -99,6 +103,7 @@ struct DistSection {
                 "expected ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, got", strategy);
     check_field(replicate >= 1, "replicate", "expected >= 1, got", replicate);
     if (link) link->validate();
+    check_field(ranks_per_host >= 0, "ranks_per_host", "expected >= 0, got", ranks_per_host);
     check_field(timeout_s > 0, "timeout_s", "expected > 0, got", timeout_s);
   }
 
