@@ -25,6 +25,9 @@ constexpr int kBlocks = 5;
 // A backward of a block covers a gather and a reduction.
 constexpr double kLink_s = 0.010, kForward_s = 0.015, kBackward_s = 0.030;
 constexpr double kFloor = 0.8;
+// Collectives of a step, and all of them beside those that have nothing to hide behind.
+constexpr int kCollectives = 3 * kBlocks - 1;
+constexpr double kAll = static_cast<double>(kCollectives) / (kCollectives - 2);
 
 void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
@@ -69,7 +72,7 @@ std::vector<double> shares_hidden(ShardPlan plan) {
         overlap_of(std::span(spans).subspan(begins[step], begins[step + 1] - begins[step]),
                    run.counters[step].exposed_s, begins_s[step + 1] - begins_s[step]);
     // All gathers and reductions were seen, and took what the link takes.
-    CHECK(overlap.comm_s >= (3 * kBlocks - 1) * kLink_s);
+    CHECK(overlap.comm_s >= kCollectives * kLink_s);
     shares.push_back(overlap.share_hidden());
   }
   return shares;
@@ -87,7 +90,8 @@ TEST_CASE("gathering one unit ahead hides what computation can hide") {
   const double best = *std::max_element(shares.begin(), shares.end());
   INFO("best of " << shares.size() << ": " << best);
   CHECK(best >= kFloor);
-  CHECK(best <= 1.05);
+  // The first and the last may find some computation after all.
+  CHECK(best <= kAll + 0.05);
 }
 
 TEST_CASE("without gathering ahead gathers are waited for") {
