@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <exception>
 #include <unordered_map>
 
@@ -23,6 +24,17 @@ int cut_dim(const NamedParameter& p, const ShardPlan& plan) {
     return rule.dim;
   }
   return 0;
+}
+
+void check_placements(const std::vector<NamedParameter>& all, const ShardPlan& plan) {
+  for (const auto& rule : plan.placements) {
+    const auto matches = [&](const NamedParameter& p) {
+      return fnmatch(rule.match.c_str(), p.name.c_str(), 0) == 0;
+    };
+    check(std::any_of(all.begin(), all.end(), matches),
+          "dist.placement: no parameter has a name that matches", rule.match + "; the first is",
+          all.empty() ? "" : all.front().name);
+  }
 }
 
 UnitParameter unit_parameter(const NamedParameter& p, const ShardPlan& plan,
@@ -89,6 +101,7 @@ ShardedModule::ShardedModule(Module& module, Tape& tape, DeviceMesh& mesh, const
   std::unordered_map<std::string, Unit*> by_name;
   {
     const std::vector<NamedParameter> all = sherd::parameters(module);
+    check_placements(all, plan);
     for (const auto& p : all) {
       std::string name = unit_of(p);
       bool shared = false;

@@ -15,11 +15,11 @@ namespace {
 /// f32.
 constexpr int64_t kSmallParameter = 4 * 100000;
 
-int64_t to_number(std::string_view text, std::string_view whole) {
+int64_t to_number(std::string_view text, std::string_view whole, int64_t least = 0) {
   int64_t n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  check(error == std::errc() && end == text.data() + text.size() && n >= 0,
-        "expected a number >= 0, got", text, "in", whole);
+  check(error == std::errc() && end == text.data() + text.size() && n >= least,
+        "expected a number >=", least, "in", detail::concat(whole, ", got"), text);
   return n;
 }
 
@@ -28,9 +28,9 @@ void set_override(ShardPlan& plan, std::string_view key, std::string_view value,
   if (key == "reshard_after_forward") {
     plan.reshard_after_forward = value == "true"    ? 1
                                  : value == "false" ? 0
-                                                    : static_cast<int>(to_number(value, whole));
+                                                    : static_cast<int>(to_number(value, whole, 2));
   } else if (key == "replicate") {
-    plan.replicas = static_cast<int>(to_number(value, whole));
+    plan.replicas = static_cast<int>(to_number(value, whole, 1));
   } else if (key == "prefetch") {
     plan.prefetch.forward = plan.prefetch.backward = value == "none" ? 0 : to_number(value, whole);
   } else if (key == "prefetch_bytes") {

@@ -166,34 +166,60 @@ std::vector<std::string> scaling_rules(const RunConfig& config) {
 std::vector<std::string> without_effect(const RunConfig& config) {
   const DistSection& d = config.dist;
   const DistSection defaults;
-  const ShardPlan plan = parse_strategy(d.strategy, static_cast<int>(d.ranks));
-  const bool shards_parameters = plan.row.parameters == Placement::shard;
   std::vector<std::string> lines;
-  const auto note = [&](bool is_set, const std::string& key, const std::string& why) {
-    if (is_set) lines.push_back("dist." + key + " has no effect: " + why);
+  const auto note = [&](const std::string& why, bool is_set, const std::string& key) {
+    if (is_set) lines.push_back(key + " has no effect: " + why);
   };
+  const bool sets_prefetch = d.prefetch != defaults.prefetch;
+  const bool sets_reshard = d.reshard_after_forward != defaults.reshard_after_forward;
+  const auto note_gathers = [&](const std::string& why) {
+    note(why, sets_prefetch, "dist.prefetch");
+    note(why, d.prefetch_bytes.has_value(), "dist.prefetch_bytes");
+    note(why, sets_reshard, "dist.reshard_after_forward");
+  };
+  const auto note_shards = [&](const std::string& why) {
+    note_gathers(why);
+    note(why, d.resident_below.has_value(), "dist.resident_below");
+    note(why, !d.placement.empty(), "dist.placement");
+  };
+  const ShardPlan plan = parse_strategy(d.strategy, static_cast<int>(d.ranks));
+  const bool replicated = d.strategy.starts_with("hsdp");
+  const std::int64_t replicas =
+      replicated && d.replicate != defaults.replicate ? d.replicate : plan.replicas;
+  const bool is_tree = config.train.accumulate_order == "tree";
   if (d.ranks == 1) {
-    note(plan.row != kDdp, "strategy", "there is one rank");
-    note(d.link.has_value(), "link", "there is one rank");
-    note(d.sync != "auto", "sync", "there is one rank");
-    return lines;
-  }
-  const std::string whole = d.strategy + " does not shard parameters";
-  if (!shards_parameters) {
-    note(d.prefetch != defaults.prefetch, "prefetch", whole);
-    note(d.prefetch_bytes.has_value(), "prefetch_bytes", whole);
-    note(d.reshard_after_forward != defaults.reshard_after_forward, "reshard_after_forward", whole);
-    note(d.resident_below.has_value(), "resident_below", whole);
-    note(!d.placement.empty(), "placement", whole);
+    const std::string alone = "there is one rank";
+    note(alone, plan.row != kDdp, "dist.strategy");
+    note_shards(alone);
+    note(alone, d.group != defaults.group, "dist.group");
+    note(alone, d.link.has_value(), "dist.link");
+    note(alone, d.sync != "auto", "dist.sync");
+  } else if (plan.row.parameters != Placement::shard) {
+    note_shards(d.strategy + " does not shard parameters");
+  } else if (replicas == d.ranks) {
+    note_shards("each rank is a replica of its own");
+  } else if (d.group == "model") {
+    note_gathers("the whole model is one unit, gathered until backward is over");
   } else {
-    note(d.group == "model" && d.prefetch != defaults.prefetch, "prefetch",
-         "the whole model is one unit");
+    const auto* k = std::get_if<std::int64_t>(&d.reshard_after_forward);
+    note("there are as many shards", k != nullptr && *k == d.ranks / replicas,
+         "dist.reshard_after_forward");
+    note("nothing is gathered ahead",
+         d.prefetch_bytes && sets_prefetch && d.prefetch == decltype(d.prefetch)(std::int64_t{0}),
+         "dist.prefetch_bytes");
   }
-  note(d.replicate != defaults.replicate && !d.strategy.starts_with("hsdp"), "replicate",
-       d.strategy + " has one replica");
-  note(d.ranks_per_host != 0 && d.engine != "mpi", "ranks_per_host", "threads are on one host");
-  note(d.sync != "auto" && config.train.num_accumulate(d.ranks) == 1, "sync",
-       "a step has one micro-batch");
+  note(d.strategy + " has one replica", d.replicate != defaults.replicate && !replicated,
+       "dist.replicate");
+  note("threads are on one host", d.ranks_per_host != 0 && d.engine != "mpi",
+       "dist.ranks_per_host");
+  if (d.ranks > 1)
+    note("a step has one micro-batch",
+         d.sync != "auto" && config.train.num_accumulate(d.ranks) == 1, "dist.sync");
+  const bool last = d.sync == "auto" ? plan.sync == Sync::last : d.sync == "last";
+  note(
+      "gradients are reduced once, as the sum of a step's micro-batches; dist.sync = every "
+      "reduces each",
+      is_tree && last && config.train.num_accumulate(d.ranks) > 1, "train.accumulate_order");
   return lines;
 }
 

@@ -227,12 +227,14 @@ TEST_CASE("case 18: fewer rows than ranks, and a cut along another dim") {
     check(sharded->value("blocks.0.weight").local().shape() == Shape({2, 3}), "a part of each row");
     check(sharded->value("blocks.0.bias").local().numel() == (rank.rank < 2 ? 1 : 0), "rows");
   });
-  const auto wrong = [&] {
-    plan.placements = {{.match = "*.bias", .dim = 1}};
+  const auto wrong = [&](const char* match) {
+    plan.placements = {{.match = match, .dim = 1}};
     train_sharded(t, plan, job);
   };
-  CHECK_THROWS_WITH(
-      wrong(), Contains("a dim that the parameter does not have") && Contains("blocks.0.bias"));
+  CHECK_THROWS_WITH(wrong("*.bias"), Contains("a dim that the parameter does not have") &&
+                                         Contains("blocks.0.bias"));
+  CHECK_THROWS_WITH(wrong("*.wait"), Contains("no parameter has a name that matches *.wait; the "
+                                              "first is blocks.0.weight"));
 }
 
 TEST_CASE("case 19: in half precision ranks without a row of a parameter take part") {

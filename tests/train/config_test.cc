@@ -189,6 +189,26 @@ TEST_CASE("values and combinations that make no sense are refused") {
         "data.tokenizer: expected byte, char or bpe:FILE, got words");
   CHECK(error_with("dist.strategy=zero4") ==
         "dist.strategy: expected ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, got zero4");
+  CHECK(error_with("dist.strategy=fsdp[pre=1]") ==
+        "dist.strategy: unknown override of a strategy; expected reshard_after_forward, replicate, "
+        "prefetch, prefetch_bytes, resident_below or sync, got pre in fsdp[pre=1]");
+  CHECK(error_with("dist.strategy=fsdp[reshard_after_forward=1]") ==
+        "dist.strategy: expected a number >= 2 in fsdp[reshard_after_forward=1], got 1");
+  CHECK(error_with("dist.group=blocks") ==
+        "dist.group: expected block, parameter, model or bytes(MIN,MAX) as the grouping, got "
+        "blocks");
+  const std::string ranks = "[data]\ndataset = \"kjv\"\n[dist]\nranks = 6\n";
+  CHECK(error_with("dist.strategy=hsdp[replicate=4]", ranks) ==
+        "dist.strategy: replicate = 4 does not divide ranks = 6");
+  CHECK(error_with("dist.replicate=4", ranks + "strategy = \"hsdp\"\n") ==
+        "dist.replicate: replicate = 4 does not divide ranks = 6");
+  CHECK(error_with("dist.reshard_after_forward=4", ranks + "strategy = \"fsdp\"\n") ==
+        "dist.reshard_after_forward: reshard_after_forward = 4 does not divide the shards = 6");
+  // mpirun says how many ranks there are.
+  CHECK(error_with("dist.strategy=hsdp[replicate=4]",
+                   "[data]\ndataset = \"kjv\"\n[dist]\nengine = \"mpi\"\n") == "no error");
+  CHECK(error_with("dist.prefetch={forward=[]}") ==
+        "dist.prefetch.forward: expected units, got an empty list; 0 gathers none ahead");
   CHECK(error_with("precision.loss_scale=100") ==
         "precision.loss_scale: expected a power of two of 2^-32 to 2^32, which is undone exactly, "
         "or none; got 100");
@@ -230,7 +250,19 @@ TEST_CASE("values and combinations that make no sense are refused") {
                                "dist.ranks=0",
                                "dist.replicate=0",
                                "dist.link.gbps=0",
+                               "dist.link.gbps=nan",
+                               "dist.link.latency_us=inf",
                                "dist.timeout_s=0",
+                               "dist.timeout_s=inf",
+                               "dist.prefetch=-1",
+                               "dist.prefetch={backward=-1}",
+                               "dist.prefetch_bytes=-1",
+                               "dist.resident_below=-1",
+                               "dist.reshard_after_forward=-2",
+                               "dist.reshard_after_forward=1",
+                               "dist.group=bytes(5,2)",
+                               "dist.placement=[{match=\"\"}]",
+                               "dist.placement=[{match=\"w\", dim=-1}]",
                                "offload.buffers=0",
                                "offload.buffer_bytes=1",
                                "offload.queue_depth=0",

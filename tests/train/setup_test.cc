@@ -99,13 +99,54 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
 TEST_CASE("settings of [dist] without an effect are named") {
   CHECK(without_effect(config()).empty());
   CHECK(without_effect(config({"dist.ranks=4", "dist.strategy=fsdp", "dist.prefetch=2"})).empty());
-  CHECK(without_effect(config({"dist.strategy=fsdp"})) ==
-        std::vector<std::string>{"dist.strategy has no effect: there is one rank"});
-  const auto lines =
-      without_effect(config({"dist.ranks=4", "dist.strategy=zero2", "dist.prefetch=2",
-                             "dist.replicate=4", "dist.sync=every"}));
-  REQUIRE(lines.size() == 3);
-  CHECK(lines[0] == "dist.prefetch has no effect: zero2 does not shard parameters");
+  struct Row {
+    std::vector<std::string> sets;
+    std::vector<std::string> keys;
+    std::string why;
+  };
+  const std::vector<Row> rows = {
+      {{"dist.strategy=fsdp", "dist.prefetch=2", "dist.prefetch_bytes=5", "dist.group=model",
+        "dist.reshard_after_forward=false", "dist.resident_below=1", "dist.link.gbps=1",
+        "dist.sync=every", "dist.placement=[{match=\"w\"}]"},
+       {"strategy", "prefetch", "prefetch_bytes", "reshard_after_forward", "resident_below",
+        "placement", "group", "link", "sync"},
+       "there is one rank"},
+      {{"dist.ranks=4", "dist.strategy=zero2", "dist.prefetch=2", "dist.resident_below=1"},
+       {"prefetch", "resident_below"},
+       "zero2 does not shard parameters"},
+      {{"dist.ranks=4", "dist.strategy=hsdp[replicate=4]", "dist.prefetch=2"},
+       {"prefetch"},
+       "each rank is a replica of its own"},
+      {{"dist.ranks=4", "dist.strategy=fsdp", "dist.group=model", "dist.prefetch=2",
+        "dist.reshard_after_forward=2", "dist.resident_below=1"},
+       {"prefetch", "reshard_after_forward"},
+       "the whole model is one unit, gathered until backward is over"},
+      {{"dist.ranks=4", "dist.strategy=fsdp", "dist.reshard_after_forward=4"},
+       {"reshard_after_forward"},
+       "there are as many shards"},
+      {{"dist.ranks=4", "dist.strategy=fsdp", "dist.prefetch=0", "dist.prefetch_bytes=5"},
+       {"prefetch_bytes"},
+       "nothing is gathered ahead"},
+      {{"dist.ranks=4", "dist.strategy=fsdp", "dist.replicate=4"},
+       {"replicate"},
+       "fsdp has one replica"},
+      {{"dist.ranks=4", "dist.ranks_per_host=2"}, {"ranks_per_host"}, "threads are on one host"},
+      {{"dist.ranks=4", "dist.sync=every"}, {"sync"}, "a step has one micro-batch"},
+  };
+  for (const Row& row : rows) {
+    std::vector<std::string> expected;
+    for (const auto& key : row.keys)
+      expected.push_back("dist." + key + " has no effect: " + row.why);
+    CHECK(without_effect(config(row.sets)) == expected);
+  }
+  std::vector<std::string> tree = {"train.accumulate=2", "train.accumulate_order=tree"};
+  CHECK(without_effect(config(tree)) ==
+        std::vector<std::string>{
+            "train.accumulate_order has no effect: gradients are reduced once, as the sum of a "
+            "step's micro-batches; dist.sync = every reduces each"});
+  tree.push_back("dist.strategy=fsdp");
+  tree.push_back("dist.ranks=2");
+  CHECK(without_effect(config(tree)).empty());
 }
 
 TEST_CASE("changed keys are named with both values") {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "train/config/available.h"
 
 namespace sherd {
 
@@ -20,10 +19,7 @@ struct LinkSection {
     v("gbps", gbps, "gigabits a second, > 0");
     v("latency_us", latency_us, "of a message, >= 0");
   }
-  void validate() const {
-    check_field(gbps > 0, "gbps", "expected > 0, got", gbps);
-    check_field(latency_us >= 0, "latency_us", "expected >= 0, got", latency_us);
-  }
+  void validate() const;
   bool operator==(const LinkSection&) const = default;
 };
 
@@ -36,6 +32,7 @@ struct PrefetchSection {
     v("forward", forward, "units ahead, or the only units gathered ahead, one at a time");
     v("backward", backward, "the same in backward");
   }
+  void validate() const;
   bool operator==(const PrefetchSection&) const = default;
 };
 
@@ -48,6 +45,7 @@ struct PlacementSection {
     v("match", match, "shell pattern of parameter names");
     v("dim", dim, "the dim that is cut");
   }
+  void validate() const;
   bool operator==(const PlacementSection&) const = default;
 };
 
@@ -73,7 +71,8 @@ struct DistSection {
     v("strategy", strategy,
       "ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, with overrides in []");
     v("replicate", replicate, "hsdp: groups that hold the same shards");
-    v("reshard_after_forward", reshard_after_forward, "true, false or the size of smaller groups");
+    v("reshard_after_forward", reshard_after_forward,
+      "true, false or the size of smaller groups, >= 2");
     v("group", group, "what travels together: block, parameter, model, bytes(MIN,MAX) or auto");
     v("prefetch", prefetch, "units gathered ahead: a number, {forward, backward} or none",
       one_of{"none"});
@@ -89,24 +88,7 @@ struct DistSection {
     v("placement", placement, "parameters cut along another dim");
   }
 
-  void validate() const {
-    check_field(ranks >= 1, "ranks", "expected >= 1, got", ranks);
-    check_field(ranks <= 4096, "ranks", "expected at most 4096, got", ranks);
-    check_available("engine", engine, {"threads", "mpi"});
-    check_field(!link || engine == "threads", "link", "is imitated between threads only; engine is",
-                engine);
-    const std::string row = strategy.substr(0, strategy.find('['));
-    bool known = false;
-    for (const char* s : {"ddp", "zero1", "zero2", "zero3", "fsdp", "fsdp-keep", "hsdp"})
-      known |= row == s;
-    check_field(known, "strategy",
-                "expected ddp, zero1, zero2, zero3, fsdp, fsdp-keep or hsdp, got", strategy);
-    check_field(replicate >= 1, "replicate", "expected >= 1, got", replicate);
-    if (link) link->validate();
-    check_field(ranks_per_host >= 0, "ranks_per_host", "expected >= 0, got", ranks_per_host);
-    check_field(timeout_s > 0, "timeout_s", "expected > 0, got", timeout_s);
-  }
-
+  void validate() const;
   bool operator==(const DistSection&) const = default;
 };
 
