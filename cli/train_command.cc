@@ -1,7 +1,7 @@
 // sherd train: runs a configuration.
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <iostream>
-#include <sstream>
 
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -12,6 +12,7 @@
 #include "dist/comm/mpi_ranks.h"
 #include "train/cache_folder.h"
 #include "train/generate.h"
+#include "train/run_folder.h"
 #include "train/trainer.h"
 
 namespace sherd {
@@ -21,13 +22,16 @@ struct TrainCommand {
   ConfigOptions config;
   std::string resume;
   std::string deepspeed, accelerate;
+  std::int64_t narrate = 0;
   bool print_param_groups = false;
   bool quiet = false;
 
   void run() const;
 
  private:
+  /// On one rank: 0 speaks on the terminal, the others each in a file.
   void train(Trainer& trainer, const Interrupt& interrupt) const;
+  void train(Trainer& trainer, const Interrupt& interrupt, Log& log, std::ostream& out) const;
 };
 
 void describe_run(Log& log, Trainer& trainer) {
@@ -40,10 +44,15 @@ void describe_run(Log& log, Trainer& trainer) {
   log.info("compute ", c.precision.compute, ", master ", c.precision.master, ", reduce ",
            c.precision.reduce, ", moments ", c.precision.moments, "; ",
            trainer.runtime()->pool().threads(), " threads, ", name_of(trainer.runtime()->isa()));
+  log.info("a step: ", c.train.micro_batch, " samples x ", trainer.num_micro_batches(),
+           " micro-batches x ", c.dist.ranks, " ranks = ", c.samples_per_step(), " samples of ",
+           c.model.context, " tokens; an epoch has ", trainer.samples_per_epoch(),
+           ", and a step that reaches its end takes the rest from the next");
   for (const auto& rule : scaling_rules(c)) log.info(rule);
   if (c.dist.ranks > 1)
     log.info(c.dist.ranks, " ranks as ", c.dist.engine, ", ", c.dist.strategy, ", ",
-             trainer.sharded().units().size(), " units by ", c.dist.group);
+             trainer.sharded().units().size(), " units by ", c.dist.group,
+             trainer.rank() == 0 ? "; the other ranks' lines are in " + c.run.out + "/logs" : "");
   if (!trainer.plan().why_units.empty()) log.info("dist.group = auto: ", trainer.plan().why_units);
   for (const auto& warning : trainer.warnings()) log.warn(warning);
   if (trainer.steps_done() > 0) log.info("resumed after step ", trainer.steps_done());
@@ -60,10 +69,11 @@ void print_memory(Log& log, const MemoryPeak& peak) {
   log.info("  at ", where.empty() ? "the start" : where);
 }
 
-void print_sample(Trainer& trainer, std::ostream& out) {
+void print_sample(Trainer& trainer) {
   const LogSection& log = trainer.config().log;
   if (log.sample == 0 || !trainer.data().tokenizer) return;
   // Every rank generates, the parameters being gathered by all; rank 0 shows it.
+  std::ostream out(trainer.rank() == 0 ? std::cout.rdbuf() : nullptr);
   trainer.sharded().unshard();
   out << "\n" << log.sample_prompt;
   GenerateOptions options;
@@ -91,6 +101,7 @@ void TrainCommand::run() const {
   const TrainerOptions options{.resume = resume,
                                .cache = default_cache_folder(),
                                .progress = quiet ? ProgressMode::quiet : progress_mode(1),
+                               .narrate = narrate,
                                .should_stop = [&] { return interrupt.requested(); }};
   const auto on_rank = [&](Rank& rank) {
     Trainer trainer(run_config, options, rank);
@@ -107,17 +118,31 @@ void TrainCommand::run() const {
 }
 
 void TrainCommand::train(Trainer& trainer, const Interrupt& interrupt) const {
-  std::ostringstream nowhere;
-  const bool first = trainer.rank() == 0;
-  std::ostream& out = first ? static_cast<std::ostream&>(std::cout) : nowhere;
-  Log log(out, "", quiet ? LogLevel::quiet : LogLevel::normal);
+  const LogLevel level = quiet ? LogLevel::quiet : LogLevel::normal;
+  if (trainer.rank() == 0) {
+    Log log(std::cout, "", level);
+    train(trainer, interrupt, log, std::cout);
+    return;
+  }
+  std::ofstream file = open_rank_log(trainer.config().run.out, trainer.rank());
+  Log log(file, detail::concat("rank ", trainer.rank()), level);
+  try {
+    train(trainer, interrupt, log, file);
+  } catch (const std::exception& e) {
+    log.warn("ends with an error: ", e.what());
+    throw;
+  }
+}
+
+void TrainCommand::train(Trainer& trainer, const Interrupt& interrupt, Log& log,
+                         std::ostream& out) const {
   describe_run(log, trainer);
   if (print_param_groups) out << param_group_table(trainer.groups()) << std::flush;
   trainer.run(out);
   if (trainer.config().log.memory) print_memory(log, trainer.peak());
   if (trainer.finished()) {
     log.info("done; the run is in ", trainer.config().run.out);
-    if (!interrupt.requested()) print_sample(trainer, out);
+    if (!interrupt.requested()) print_sample(trainer);
   } else {
     log.info(signal_name(interrupt.signal()), ": saved after step ", trainer.steps_done(),
              "; --resume latest goes on");
@@ -134,6 +159,10 @@ void add_train(CLI::App& app) {
                       "latest, or the folder of a checkpoint or a run: go on from there");
   command->add_option("--deepspeed", options->deepspeed, "not available in this version");
   command->add_option("--accelerate", options->accelerate, "not available in this version");
+  command
+      ->add_option("--narrate", options->narrate,
+                   "tell what happens to parameters in the first so many steps, in words")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--print-param-groups", options->print_param_groups,
                     "which parameters decay, before training");
   command->add_flag("--quiet", options->quiet, "no progress");

@@ -62,7 +62,7 @@ void Schedule::touch(Unit& unit) {
   prefetch();
   ensure(unit);
   unit.prefetched = false;
-  if (narrate_) say(unit, backward ? "is used in backward" : "is used in forward");
+  if (narrate_) say("uses", unit, backward ? " in backward" : " in forward");
 }
 
 void Schedule::begin_pass() {
@@ -117,16 +117,16 @@ void Schedule::leave(Unit& unit) {
     release_to_group(unit, *group_);
   else
     release(unit);
-  if (narrate_) say(unit, "is released");
+  if (narrate_) say("releases", unit, unit.in_group ? " but for a part" : "");
 }
 
 void Schedule::start_gather(Unit& unit, bool ahead) {
   const Context in("unit ", unit.label());
+  if (narrate_) say(ahead ? "gathers ahead" : "gathers", unit, sources_text(unit));
   if (unit.in_group)
     gather_group_start(unit, *group_);
   else
     gather_start(unit, mesh_.shard(), traffic_);
-  if (narrate_) say(unit, (ahead ? "gathers ahead: " : "gathers: ") + rows_text(unit));
   unit.prefetched = ahead;
   ++counters_.gathers;
   counters_.prefetched += ahead ? 1 : 0;
@@ -205,7 +205,7 @@ void Schedule::start_reduction(Unit& unit) {
   const Context in("unit ", unit.label());
   reduction_ = reduce_start(unit, mesh_, plan_.reduce);
   counters_.exposed_s += reduction_->waited_s;
-  if (narrate_) say(unit, "is reduced: its gradients become sums over the ranks");
+  if (narrate_) say("reduces", unit, ": gradients become sums over the ranks");
 }
 
 void Schedule::finish_reduction() {
@@ -268,22 +268,30 @@ void Schedule::release_hold(Unit& unit) {
   release(unit);
 }
 
-std::string Schedule::rows_text(const Unit& unit) const {
+std::string Schedule::sources_text(const Unit& unit) const {
+  if (unit.in_group)
+    return detail::concat(": what forward left in the group of ", group_->size(), " ranks");
+  const int mine = mesh_.shard().rank();
+  const int first = mesh_.world().rank() - mine;  // of this replica
   std::string text;
   for (const auto& p : unit.parameters) {
     if (!p.is_sharded()) continue;
-    text += (text.empty() ? "" : "; ") + p.name + ' ';
+    text += (text.empty() ? ": " : "; ") + p.name;
     for (int r = 0; r < mesh_.shards(); ++r) {
-      if (p.cut.size(r) == 0) continue;
-      text += detail::concat(p.cut.begin(r) == 0 ? "" : ", ", p.cut.begin(r), "-",
-                             p.cut.begin(r) + p.cut.size(r) - 1, " from rank ", r);
+      const int64_t rows = p.cut.size(r), begin = p.cut.begin(r);
+      if (rows == 0) continue;
+      text += begin == 0 ? "" : ",";
+      text += rows == 1 ? detail::concat(p.dim == 0 ? " row " : " column ", begin)
+                        : detail::concat(p.dim == 0 ? " rows " : " columns ", begin, "-",
+                                         begin + rows - 1);
+      text += r == mine ? " of its own" : detail::concat(" from rank ", first + r);
     }
   }
   return text;
 }
 
-void Schedule::say(const Unit& unit, const std::string& what) const {
-  narrate_(detail::concat("rank ", mesh_.world().rank(), ": ", unit.label(), ' ', what));
+void Schedule::say(const char* does, const Unit& unit, const std::string& more) const {
+  narrate_(detail::concat("rank ", mesh_.world().rank(), ' ', does, ' ', unit.label(), more));
 }
 
 ScheduleCounters Schedule::take_counters() { return std::exchange(counters_, {}); }

@@ -57,7 +57,8 @@ class Schedule {
   void set_traffic(Traffic traffic) { traffic_ = traffic; }
 
   ScheduleCounters take_counters();
-  /// Is told what is done, in words: "rank 2 gathers blocks.3: …". Empty: nobody.
+  /// Is told what is done, in words: "rank 2 gathers blocks.3: up.weight rows 0-95 from rank 0, …".
+  /// Empty: nobody.
   void set_narrator(std::function<void(const std::string&)> narrate) {
     narrate_ = std::move(narrate);
   }
@@ -75,9 +76,9 @@ class Schedule {
   void finish_reduction();
   template <class Body>
   void waiting(const Body& body);
-  /// Whose rows of the unit come from where.
-  std::string rows_text(const Unit& unit) const;
-  void say(const Unit& unit, const std::string& what) const;
+  /// Which rows of the unit come from where.
+  std::string sources_text(const Unit& unit) const;
+  void say(const char* does, const Unit& unit, const std::string& more) const;
 
   Tape& tape_;
   std::vector<std::unique_ptr<Unit>>& units_;

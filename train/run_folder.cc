@@ -72,4 +72,13 @@ void RunFolder::lock() {
   }
 }
 
+std::ofstream open_rank_log(const std::string& folder, int rank) {
+  const std::string logs = folder + "/logs";
+  make_folders(logs);
+  const std::string path = logs + "/rank_" + std::to_string(rank) + ".log";
+  std::ofstream log(path, std::ios::app);
+  if (!log) fail_as(ErrorKind::io, "cannot write", path, std::strerror(errno));
+  return log;
+}
+
 }  // namespace sherd

@@ -3,6 +3,7 @@
 // with the run in it.
 #pragma once
 
+#include <fstream>
 #include <string>
 
 namespace sherd {
@@ -33,5 +34,9 @@ class RunFolder {
   std::string path_;
   int fd_ = -1;
 };
+
+/// Opens "<folder>/logs/rank_2.log" to write at its end; for ranks other than 0, which has the
+/// terminal. throws io
+std::ofstream open_rank_log(const std::string& folder, int rank);
 
 }  // namespace sherd

@@ -128,6 +128,7 @@ void Trainer::load(const std::string& path) {
 
 void Trainer::save() {
   const Context in("saving");
+  tell("gives its part to the checkpoint");
   const std::vector<NamedTensor> model = whole_model();
   const std::vector<Slot> slots = whole_slots();
   state_.optimizer_steps = optimizer_->steps();
@@ -160,10 +161,14 @@ std::vector<Slot> Trainer::whole_slots() {
 void Trainer::run(std::ostream& out) {
   std::optional<MetricsFile> metrics;
   if (first_rank()) metrics.emplace(folder_->metrics_path(), state_.step);
-  Progress progress(out, first_rank() ? options_.progress : ProgressMode::quiet);
+  const bool plain = !first_rank() && options_.progress != ProgressMode::quiet;
+  Progress progress(out, plain ? ProgressMode::plain : options_.progress);
+  if (options_.narrate > 0) narrate_to([&out](const std::string& line) { out << line << '\n'; });
   const std::int64_t eval_every = data_.validation.empty() ? 0 : config_.train.eval_every;
   const std::int64_t save_every = config_.checkpoint.every;
+  const std::int64_t narrated = state_.step + options_.narrate;
   for (bool stop = false; !finished() && !stop;) {
+    if (state_.step == narrated) narrate_to({});
     StepMetrics m = step();
     if (eval_every > 0 && (finished() || state_.step % eval_every == 0)) m.val_loss = evaluate();
     take_peak(m);
@@ -187,6 +192,7 @@ StepMetrics Trainer::step() {
   }
   slots_->finish_gradients();
   const Loss loss = sum_losses(losses);
+  tell("has the step's loss: ", loss.tokens, " tokens of ", comm_.size(), " ranks");
   // Backward gave gradients of the scaled sum of losses; this is the one division by the tokens.
   const double per_token = loss.tokens > 0 ? 1 / static_cast<double>(loss.tokens) : 0;
   const double scale = per_token / backward_scale_;
@@ -196,7 +202,9 @@ StepMetrics Trainer::step() {
   // Another rank has it, and ends this one when it has found out more.
   if (!std::isfinite(norm.norm)) comm_.barrier({"a gradient is not finite"});
   const double lr = schedule_.at(state_.step);
+  tell("updates its part of the parameters: gradient norm ", norm.norm, ", lr ", lr);
   slots_->step(*optimizer_, lr, scale * clip_factor(norm.norm, config_.train.clip_norm));
+  tell("ends step ", state_.step + 1);
 
   StepMetrics m;
   m.step = ++state_.step;
@@ -265,6 +273,7 @@ Trainer::Loss Trainer::forward_backward(std::int64_t k) {
                             .derive(static_cast<std::uint64_t>(state_.step))
                             .derive(static_cast<std::uint64_t>(g));
   const CategoryScope scope(*runtime_, Category::activations);
+  tell("begins step ", state_.step + 1, ", micro-batch ", k);
   const LossResult loss = loss_of(micro_batch(k), {.training = true, .key = key});
   const Loss out{loss.loss.value().item(), loss.tokens};
   if (!std::isfinite(out.sum)) return out;
@@ -316,6 +325,11 @@ void Trainer::explain_not_finite(std::int64_t begin, std::int64_t end, const std
   const Context in(what);
   for (std::int64_t k = begin; k < end; ++k) forward_backward(k);  // throws at the first such value
   fail_as(ErrorKind::numeric, "every op gave finite values on this rank; their sum did not");
+}
+
+void Trainer::narrate_to(std::function<void(const std::string&)> lines) {
+  narrate_ = lines;
+  sharded_->set_narrator(std::move(lines));
 }
 
 void Trainer::take_peak(StepMetrics& m) {

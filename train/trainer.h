@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/progress.h"
 #include "checkpoint/run_state.h"
 #include "dist/comm/thread_ranks.h"
@@ -33,7 +34,9 @@ struct TrainerOptions {
   std::string resume;
   /// Where prepared data is kept, such as default_cache_folder().
   std::string cache;
-  ProgressMode progress = ProgressMode::quiet;
+  ProgressMode progress = ProgressMode::quiet;  ///< of rank 0; the others' is plain or quiet
+  /// The first so many steps of run() tell, line by line, what happens to units.
+  std::int64_t narrate = 0;
   /// Asked after each step; true: save and leave run().
   std::function<bool()> should_stop;
 };
@@ -77,6 +80,7 @@ class Trainer {
   /// Tokens [B, T + 1] of this rank's micro-batch k of the next step.
   std::vector<std::int32_t> micro_batch(std::int64_t k) const;
   std::int64_t num_micro_batches() const;
+  std::int64_t samples_per_epoch() const { return sampler_.samples_per_epoch(); }
   /// The instant of the run, so far, at which most was allocated.
   const MemoryPeak& peak() const { return peak_; }
   /// What a resumed run does otherwise than before.
@@ -112,6 +116,12 @@ class Trainer {
   [[noreturn]] void explain_not_finite(std::int64_t begin, std::int64_t end,
                                        const std::string& what);
   void take_peak(StepMetrics& metrics);
+  /// Tells `lines` what happens from now on; empty: nobody is told.
+  void narrate_to(std::function<void(const std::string&)> lines);
+  template <class... A>
+  void tell(const A&... a) const {
+    if (narrate_) narrate_(detail::concat("rank ", rank(), ' ', a...));
+  }
   void show(const StepMetrics& metrics, Progress& progress) const;
 
   const RunConfig config_;
@@ -135,6 +145,7 @@ class Trainer {
   std::unique_ptr<ShardedModule> sharded_;
   std::optional<ShardedSlots> slots_;
   const double backward_scale_;
+  std::function<void(const std::string&)> narrate_;
   TrafficBytes received_{};  // up to the last step
   double gemm_rate_ = 0;
   MemoryPeak peak_;

@@ -145,8 +145,28 @@ class CliTest(unittest.TestCase):
         self.assertEqual([m["loss"] for m in fsdp], [m["loss"] for m in ddp])
         self.assertGreater(fsdp[2]["comm_bytes"]["all_gather"], 0)
         self.assertGreater(ddp[2]["comm_bytes"]["all_reduce"], 0)
-        self.assertIn("dist.replicate", self.sherd(
+        self.assertIn("replicate = 2 does not divide ranks = 3", self.sherd(
             "train", config, "--ranks", "3", "--strategy", "hsdp[replicate=2]", "--out", "x", status=2))
+
+    def test_narrated_step(self):
+        config = self.config(steps=3)
+        shown = self.sherd("train", config, "--ranks", "2", "--strategy", "fsdp", "--out", "told",
+                           "--narrate", "1")
+        self.assertIn("the other ranks' lines are in told/logs", shown)
+        for line in ("rank 0 begins step 1, micro-batch 0",
+                     "rank 0 gathers ahead blocks.0: blocks.0.ln1.weight rows 0-7 of its own, "
+                     "rows 8-15 from rank 1; blocks.0.ln1.bias rows",
+                     "rank 0 uses blocks.0 in backward",
+                     "rank 0 reduces blocks.0: gradients become sums over the ranks",
+                     "rank 0 ends step 1"):
+            self.assertIn("\n" + line, shown)
+        self.assertNotIn("step 2,", shown)
+        self.assertNotIn("rank 1 ", shown.replace("from rank 1", ""))
+        log = (self.folder / "told/logs/rank_1.log").read_text()
+        self.assertIn("rank 1: 2 ranks as threads, fsdp", log)
+        self.assertIn("blocks.0.ln1.weight rows 0-7 from rank 0, rows 8-15 of its own", log)
+        self.assertIn("step 3/3", log)
+        self.assertIn("rank 1: done", log)
 
     def test_refusals(self):
         config = self.config()

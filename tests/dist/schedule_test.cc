@@ -41,6 +41,58 @@ ShardPlan with_depth(const std::string& strategy, int64_t forward, int64_t backw
 
 constexpr int64_t kUnitBytes = (36 + 6) * 4;
 
+/// What rank 3 tells of the second step of a chain of two blocks.
+std::vector<std::string> told(const std::string& strategy) {
+  std::vector<std::string> lines;
+  const Job<Chain> job{
+      .make = [](Tape& tape) { return Chain(tape, 2, 6); },
+      .loss =
+          [](const Chain& model, const MicroBatch& b) {
+            Tape& tape = model.blocks[0].weight.tape();
+            return squares(model.forward(tape.leaf(inputs(tape.runtime(), b, 4, 6)), {0, 1}));
+          },
+      .before_step =
+          [&](Chain&, ShardedModule& sharded, int step) {
+            if (sharded.mesh().world().rank() != 3) return;
+            sharded.set_narrator(step != 1 ? std::function<void(const std::string&)>()
+                                           : [&](const std::string& s) { lines.push_back(s); });
+          }};
+  train_sharded({.ranks = 4}, every(strategy, 4), job);
+  return lines;
+}
+
+TEST_CASE("a step is told in words") {
+  const std::string b0 =
+      ": blocks.0.weight rows 0-1 from rank 0, rows 2-3 from rank 1, rows 4-5 from rank 2; "
+      "blocks.0.bias rows 0-1 from rank 0, rows 2-3 from rank 1, rows 4-5 from rank 2";
+  std::string b1 = b0;
+  for (size_t at = 0; (at = b1.find("blocks.0", at)) != std::string::npos;) b1[at + 7] = '1';
+  CHECK(told("fsdp") == std::vector<std::string>{
+                            "rank 3 gathers blocks.0" + b0,
+                            "rank 3 gathers ahead blocks.1" + b1,
+                            "rank 3 uses blocks.0 in forward",
+                            "rank 3 releases blocks.0",
+                            "rank 3 uses blocks.1 in forward",
+                            "rank 3 gathers ahead blocks.0" + b0,
+                            "rank 3 uses blocks.1 in backward",
+                            "rank 3 reduces blocks.1: gradients become sums over the ranks",
+                            "rank 3 releases blocks.1",
+                            "rank 3 uses blocks.0 in backward",
+                            "rank 3 reduces blocks.0: gradients become sums over the ranks",
+                        });
+  // Of its own replica's ranks; of its group where forward left a part.
+  const std::string own =
+      ": blocks.0.weight rows 0-2 from rank 2, rows 3-5 of its own; blocks.0.bias rows 0-2 from "
+      "rank 2, rows 3-5 of its own";
+  CHECK(told("hsdp[replicate=2]").front() == "rank 3 gathers blocks.0" + own);
+  const auto grouped = told("fsdp[reshard_after_forward=2]");
+  const auto has = [&](const std::string& line) {
+    return std::find(grouped.begin(), grouped.end(), line) != grouped.end();
+  };
+  CHECK(has("rank 3 releases blocks.0 but for a part"));
+  CHECK(has("rank 3 gathers ahead blocks.0: what forward left in the group of 2 ranks"));
+}
+
 TEST_CASE("no more units are gathered than prefetch allows, and one") {
   for (const int64_t depth : {0, 1, 2, 4}) {
     INFO("prefetch " << depth);

@@ -7,19 +7,16 @@
 
 #include "base/json.h"
 #include "base/toml.h"
-#include "tests/support/small_run.h"
+#include "tests/train/small_trainer.h"
 #include "third_party/catch2/test.h"
 
 namespace sherd {
 namespace {
 
+using test::error_of;
+using test::metrics;
+using test::options_of;
 using test::SmallRun;
-
-TrainerOptions options_of(const SmallRun& small) {
-  TrainerOptions options;
-  options.cache = small.cache();
-  return options;
-}
 
 /// A run in its own folder; `stop_after` > 0 interrupts it there.
 std::unique_ptr<Trainer> train(const SmallRun& small, const std::string& name,
@@ -34,13 +31,6 @@ std::unique_ptr<Trainer> train(const SmallRun& small, const std::string& name,
   std::ostringstream shown;
   trainer->run(shown);
   return trainer;
-}
-
-std::vector<Json> metrics(const SmallRun& small, const std::string& name) {
-  std::vector<Json> lines;
-  std::istringstream in(read_file(small.out(name) + "/metrics.jsonl"));
-  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
-  return lines;
 }
 
 /// What a line says that does not depend on the clock.
@@ -79,45 +69,6 @@ void require_equal_bits(const Trainer& a, const Trainer& b) {
       REQUIRE(bytes_of(x.state[s].tensor) == bytes_of(y.state[s].tensor));
   }
   REQUIRE(a.steps_done() == b.steps_done());
-}
-
-/// A run on thread ranks; rank 0's metrics are in the folder.
-void train_ranks(const SmallRun& small, const std::string& name,
-                 const std::vector<std::string>& more, const std::string& resume = "",
-                 std::int64_t stop_after = 0) {
-  const RunConfig config = small.config(name, more);
-  run_thread_ranks(rank_options(config), [&](Rank& rank) {
-    TrainerOptions options = options_of(small);
-    options.resume = resume;
-    Trainer* running = nullptr;
-    options.should_stop = [&] { return running->steps_done() == stop_after; };
-    Trainer trainer(config, options, rank);
-    running = &trainer;
-    std::ostringstream shown;
-    trainer.run(shown);
-  });
-}
-
-/// What a run learned, which no strategy changes.
-void require_equal_losses(const SmallRun& small, const std::string& a, const std::string& b) {
-  const auto x = metrics(small, a), y = metrics(small, b);
-  REQUIRE(x.size() == y.size());
-  for (std::size_t i = 0; i < x.size(); ++i)
-    for (const char* key : {"loss", "grad_norm", "lr", "tokens"}) {
-      INFO("step " << i + 1 << ' ' << key);
-      REQUIRE(x[i].at(key).number() == y[i].at(key).number());
-    }
-}
-
-template <class F>
-std::string error_of(const F& body, ErrorKind kind) {
-  try {
-    body();
-  } catch (const Error& e) {
-    CHECK(e.kind() == kind);
-    return e.what();
-  }
-  return "no error";
 }
 
 }  // namespace
@@ -350,86 +301,6 @@ TEST_CASE("a resumed run says what is otherwise than before") {
   const auto other = train(small, "other", {"run.steps=6"}, small.out("run"));
   CHECK(other->steps_done() == 6);
   CHECK(metrics(small, "other").front().at("step").integer() == 5);
-}
-
-TEST_CASE("strategies train alike on ranks, and a resumed run goes on as any of them") {
-  const SmallRun small;
-  const auto with = [](std::vector<std::string> more) {
-    for (const char* set : {"run.steps=8", "run.threads_per_rank=1", "dist.sync=every",
-                            "train.accumulate=2", "train.eval_every=4", "model.dropout=0.1"})
-      more.emplace_back(set);
-    return more;
-  };
-  train_ranks(small, "ddp", with({"dist.ranks=2"}));
-  for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp", "fsdp-keep", "hsdp"}) {
-    INFO(strategy);
-    train_ranks(small, strategy, with({"dist.ranks=2", std::string("dist.strategy=") + strategy}));
-    require_equal_losses(small, strategy, "ddp");
-    const auto lines = metrics(small, strategy);
-    CHECK(lines[7].at("val_loss").number() == metrics(small, "ddp")[7].at("val_loss").number());
-  }
-  train_ranks(small, "stopped", with({"dist.ranks=2", "dist.strategy=fsdp"}), "", 3);
-  REQUIRE(metrics(small, "stopped").size() == 3);
-  train_ranks(small, "stopped", with({"dist.ranks=2", "dist.strategy=zero1"}), "latest");
-  require_equal_losses(small, "stopped", "ddp");
-  // Two ranks with two micro-batches are one rank with four, in the order of the tree.
-  train_ranks(small, "tree2",
-              with({"dist.ranks=2", "train.accumulate_order=tree", "dist.strategy=fsdp"}));
-  train(small, "tree1", [&] {
-    auto more = with({"train.accumulate_order=tree"});
-    more.emplace_back("train.accumulate=4");
-    return more;
-  }());
-  require_equal_losses(small, "tree2", "tree1");
-}
-
-TEST_CASE("f16 trains alike in all strategies, and as f32 does") {
-  const SmallRun small;
-  const auto run = [&](const std::string& name, std::vector<std::string> sets) {
-    for (const char* set : {"dist.ranks=2", "run.steps=12", "run.threads_per_rank=1",
-                            "dist.sync=every", "train.accumulate=2"})
-      sets.emplace_back(set);
-    train_ranks(small, name, sets);
-  };
-  run("f32", {});
-  // What travels, what is computed, and both.
-  const std::vector<std::vector<std::string>> kinds = {
-      {"precision.reduce=f16"},
-      {"precision.compute=f16", "precision.loss_scale=64"},
-      {"precision.compute=f16", "precision.reduce=f16", "precision.loss_scale=64"}};
-  for (std::size_t k = 0; k < kinds.size(); ++k) {
-    const std::string ddp = "ddp" + std::to_string(k);
-    run(ddp, kinds[k]);
-    for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp", "fsdp-keep"}) {
-      const std::string name = strategy + std::to_string(k);
-      INFO(name);
-      auto sets = kinds[k];
-      sets.push_back(std::string("dist.strategy=") + strategy);
-      run(name, sets);
-      require_equal_losses(small, name, ddp);
-    }
-    const auto half = metrics(small, ddp), full = metrics(small, "f32");
-    for (std::size_t i = 0; i < full.size(); ++i) {
-      INFO("step " << i + 1 << " of " << ddp);
-      CHECK(half[i].at("loss").number() == Approx(full[i].at("loss").number()).epsilon(2e-3));
-      CHECK(half[i].at("grad_norm").number() ==
-            Approx(full[i].at("grad_norm").number()).epsilon(2e-2));
-    }
-  }
-  // A power of two more or less moves no bit of f32.
-  run("scaled", {"precision.loss_scale=1024"});
-  require_equal_losses(small, "scaled", "f32");
-}
-
-TEST_CASE("a rank's error ends all ranks with it") {
-  const SmallRun small;
-  train_ranks(small, "run", {"dist.ranks=2", "run.steps=1"});
-  const std::string error = error_of(
-      [&] {
-        train_ranks(small, "run", {"dist.ranks=2", "run.steps=1"});
-      },
-      ErrorKind::usage);
-  CHECK_THAT(error, Catch::Contains("rank 0") && Catch::Contains("not empty"));
 }
 
 }  // namespace sherd
