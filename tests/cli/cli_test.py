@@ -1,68 +1,17 @@
 #!/usr/bin/env python3
 """The program as a user meets it: what it prints, which files it leaves, how it exits."""
 import json
-import os
-import pathlib
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
-SHERD = os.path.abspath("cli/sherd")  # from the runfiles of the test
-
-CONFIG = """
-[run]
-steps = {steps}
-threads_per_rank = 1
-
-[model]
-layers = 1
-heads = 2
-d_model = 16
-context = 16
-
-[data]
-files = ["{text}"]
-tokenizer = "char"
-
-[train]
-micro_batch = 4
-eval_every = 10
-"""
+sys.path.insert(0, "tests/cli")  # from the runfiles of the test
+from cli_case import CliCase  # noqa: E402
 
 
-class CliTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.text = self.folder / "text.txt"
-        self.text.write_text("In the beginning was the word, and the word was short.\n" * 100)
-
-    def config(self, steps=20, name="small.toml"):
-        path = self.folder / name
-        path.write_text(CONFIG.format(steps=steps, text=self.text))
-        return str(path)
-
-    def start(self, *args):
-        return subprocess.Popen([SHERD, *args], cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")})
-
-    def sherd(self, *args, status=0):
-        process = self.start(*args)
-        out, err = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, status, f"{args}\n{out}\n{err}")
-        self.assertEqual(err == "", status == 0, err)
-        return out if status == 0 else err
-
-    def metrics(self, run="runs/small"):
-        lines = (self.folder / run / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
-
+class CliTest(CliCase):
     def test_version_and_help(self):
         self.assertRegex(self.sherd("--version"), r"^sherd \d+\.\d+\.\d+\n$")
         commands = self.sherd("--help")

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/progress.h"
+#include "tests/train/failing_lines.h"
 #include "tests/train/small_trainer.h"
 
 namespace sherd {
@@ -165,24 +166,9 @@ TEST_CASE("case 29: a step that reaches the end of the data goes on in the next 
   CHECK(epochs == std::vector<std::int64_t>{0, 0, 1, 2, 3});
 }
 
-/// Throws when a line with `text` in it is written.
-class Failing final : public std::stringbuf {
- public:
-  explicit Failing(std::string text) : text_(std::move(text)) {}
-
- private:
-  std::streamsize xsputn(const char* s, std::streamsize n) override {
-    if (std::string_view(s, static_cast<std::size_t>(n)).find(text_) != std::string::npos)
-      fail("the disk is on fire");
-    return n;
-  }
-  std::string text_;
-};
-
 TEST_CASE("case 30: an error on one rank, wherever it is, ends all of them with its cause") {
   const SmallRun small;
-  for (const char* place : {"uses blocks.1 in forward", "uses blocks.1 in backward",
-                            "updates its part", "gives its part"}) {
+  for (const char* place : test::kPlaces) {
     INFO(place);
     const RunConfig config = small.config(
         place, {"dist.ranks=3", "dist.strategy=fsdp", "run.steps=2", "run.threads_per_rank=1"});
@@ -193,9 +179,9 @@ TEST_CASE("case 30: an error on one rank, wherever it is, ends all of them with 
             TrainerOptions options = options_of(small);
             options.narrate = 2;
             Trainer trainer(config, options, rank);
-            Failing lines(rank.rank == 1 ? place : "no such line");
-            std::ostream out(&lines);
-            out.exceptions(std::ios::badbit);
+            test::FailingLines out(place, [&] {
+              if (rank.rank == 1) fail("the disk is on fire");
+            });
             trainer.run(out);
           });
         },

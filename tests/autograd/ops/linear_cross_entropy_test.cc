@@ -47,7 +47,7 @@ TEST_CASE("linear_cross_entropy over odd sizes") {
   run(case_of("one class", 8, 1, {0, 0, -1}));
 }
 
-TEST_CASE("linear_cross_entropy in several chunks equals the logits whole") {
+TEST_CASE("case 36: linear_cross_entropy in several chunks equals the logits whole") {
   // 400,000 classes leave 20 rows (16, rounded) of f32 to a chunk: 50 rows are four chunks.
   const auto rt = Runtime::create({.threads = 2});
   Tape tape(rt);
@@ -66,10 +66,14 @@ TEST_CASE("linear_cross_entropy in several chunks equals the logits whole") {
   tape.backward(chunked.loss);
   const auto dh = h.grad().to_vector<double>(), dw = w.grad().to_vector<double>();
   h.set_grad({}), w.set_grad({});
+  rt->allocator().reset_peak();
   const LossResult whole = cross_entropy(linear(h, w), t);
   CHECK(chunked.tokens == whole.tokens);
   CHECK(chunked.loss.value().item() == Approx(whole.loss.value().item()).epsilon(1e-6));
   tape.backward(whole.loss);
+  // Whole logits are the peak, and it says so.
+  CHECK(rt->allocator().peak().bytes - before > 4 * N * V);
+  CHECK(rt->allocator().peak().where.back() == "backward of cross_entropy");
   CHECK(near(dh, h.grad().to_vector<double>(), {1e-6, 1e-6}));
   CHECK(near(dw, w.grad().to_vector<double>(), {1e-6, 1e-7}));
 }

@@ -144,7 +144,7 @@ TEST_CASE("a rank that throws ends the others at once, with its message") {
     });
     CHECK(text == "rank 2: no such file: data.bin");
   }
-  SECTION("from a collective of a group") {
+  SECTION("case 31: from the thread of a group's collective") {
     const auto text = error_of({.ranks = 4}, [&](Rank& rank) {
       const int first = rank.rank / 2 * 2;
       const auto pair = rank.comm.subgroup({first, first + 1});
