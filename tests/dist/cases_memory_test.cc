@@ -1,7 +1,4 @@
-// What users of other frameworks reported of memory and overlap.
-#include <chrono>
-#include <thread>
-
+// What users of other frameworks reported of memory.
 #include "nn/embedding.h"
 #include "tests/dist/toy.h"
 
@@ -184,34 +181,6 @@ TEST_CASE("case 35: a cap in bytes keeps two tables from being one buffer") {
   const Trace split = train_sharded(two, plan, job2);
   CHECK(split.same_results(whole));
   CHECK(split.peak.bytes <= whole.peak.bytes - kTable / 2);
-}
-
-TEST_CASE("case 38: prefetch hides a slow link behind what is computed") {
-  // Computing is imitated by waiting, so that a busy machine changes little.
-  constexpr auto kCompute = std::chrono::milliseconds(6);
-  constexpr double kLatency = 3e-3;
-  const Job<Chain> job{.make = [](Tape& tape) { return Chain(tape, kBlocks, 8); },
-                       .loss =
-                           [&](const Chain& model, const MicroBatch& b) {
-                             Tape& tape = model.blocks[0].weight.tape();
-                             Variable x = tape.leaf(inputs(tape.runtime(), b, kRows, 8));
-                             for (const auto& block : model.blocks) {
-                               x = block.forward(x, Activation::tanh);
-                               std::this_thread::sleep_for(kCompute);
-                               tape.mark([&] { std::this_thread::sleep_for(kCompute); });
-                             }
-                             return squares(x);
-                           }};
-  const SmallTraining t{.ranks = 2, .link = Link{.gbps = 100, .latency_us = kLatency * 1e6}};
-  const auto exposed = [&](int64_t depth) {
-    ShardPlan plan = every("fsdp", 2);
-    plan.prefetch.forward = plan.prefetch.backward = depth;
-    return train_sharded(t, plan, job).exposed_s / (t.steps - 1);
-  };
-  const double without = exposed(0), with = exposed(1);
-  // Every gather is waited for, or all but forward's first.
-  CHECK(without >= (2 * kBlocks - 1) * kLatency);
-  CHECK(with < without / 2);
 }
 
 }  // namespace

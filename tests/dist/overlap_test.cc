@@ -84,7 +84,7 @@ ShardPlan with_depth(int64_t depth) {
   return plan;
 }
 
-TEST_CASE("gathering one unit ahead hides what computation can hide") {
+TEST_CASE("case 38: gathering one unit ahead hides what computation can hide") {
   const std::vector<double> shares = shares_hidden(with_depth(1));
   // A busy machine adds waits to a step, never takes them away.
   const double best = *std::max_element(shares.begin(), shares.end());
@@ -94,7 +94,7 @@ TEST_CASE("gathering one unit ahead hides what computation can hide") {
   CHECK(best <= kAll + 0.05);
 }
 
-TEST_CASE("without gathering ahead gathers are waited for") {
+TEST_CASE("case 38: without gathering ahead gathers are waited for") {
   for (const double share : shares_hidden(with_depth(0))) {
     INFO("hidden " << share);
     CHECK(share < kFloor - 0.2);
