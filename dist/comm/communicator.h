@@ -51,8 +51,6 @@ struct Reduction {
   /// Values are rounded to it, summed in f32 in a fixed tree over the ranks, and the sum is rounded
   /// to it once. f64 tensors travel as f64.
   DType wire = DType::f32;
-  /// Adds to what is in the result, in f32, instead of writing it.
-  bool accumulate = false;
   /// With a half as the wire: values are divided by 2^shift before they are rounded, and the sum is
   /// multiplied by it after, so that f16 holds sums of many ranks.
   int shift = 0;

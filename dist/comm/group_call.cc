@@ -113,8 +113,7 @@ void GroupCall::gather(const std::vector<GatheredItem>& items, const std::vector
   wait_fetched();
 }
 
-std::vector<char> GroupCall::sum(const std::vector<SummedItem>& items, const CallFacts& facts,
-                                 bool accumulate) {
+std::vector<char> GroupCall::sum(const std::vector<SummedItem>& items, const CallFacts& facts) {
   pack(items, state_.parts.runtime->isa());
   Addresses mine;
   for (const auto& item : items) mine.push_back(item.summands);
@@ -129,7 +128,7 @@ std::vector<char> GroupCall::sum(const std::vector<SummedItem>& items, const Cal
   const auto ranges = ranges_of(items, found, state_.rank, state_.in_place ? 0 : room);
   for (size_t first = 0; first < ranges.size();) {
     const size_t last = batch_end(items, ranges, first, room);
-    sum_batch(items, std::span(ranges).subspan(first, last - first), accumulate);
+    sum_batch(items, std::span(ranges).subspan(first, last - first));
     first = last;
   }
   leave();
@@ -158,8 +157,7 @@ void GroupCall::offer_summands(const std::vector<SummedItem>& items,
   }
 }
 
-void GroupCall::sum_batch(const std::vector<SummedItem>& items, std::span<const SumRange> batch,
-                          bool accumulate) {
+void GroupCall::sum_batch(const std::vector<SummedItem>& items, std::span<const SumRange> batch) {
   const auto N = static_cast<size_t>(state_.size());
   in_.assign(batch.size() * N, nullptr);
   for (int r = 0; r < state_.size(); ++r) {
@@ -186,8 +184,8 @@ void GroupCall::sum_batch(const std::vector<SummedItem>& items, std::span<const 
   }
   wait_fetched();
   for (size_t k = 0; k < batch.size(); ++k)
-    sum_range(items, batch[k], std::span(in_).subspan(k * N, N), accumulate,
-              state_.parts.runtime->isa(), sums_);
+    sum_range(items, batch[k], std::span(in_).subspan(k * N, N), state_.parts.runtime->isa(),
+              sums_);
 }
 
 void GroupCall::finish() const {

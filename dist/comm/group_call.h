@@ -118,8 +118,7 @@ class GroupCall {
   /// items[i] is item i of the call; left out where `wanted` has a 0. Empty: all are wanted.
   void gather(const std::vector<GatheredItem>& items, const std::vector<char>& wanted = {});
   /// Sums this rank's part of every item, from meet() to leave(); whether any rank had summands.
-  std::vector<char> sum(const std::vector<SummedItem>& items, const CallFacts& facts,
-                        bool accumulate);
+  std::vector<char> sum(const std::vector<SummedItem>& items, const CallFacts& facts);
 
   /// Sleeps as long as an imitated link takes, adds to the counters, tells the observer.
   void finish() const;
@@ -127,8 +126,7 @@ class GroupCall {
  private:
   void start_transfer();
   void offer_summands(const std::vector<SummedItem>& items, const std::vector<char>& found);
-  void sum_batch(const std::vector<SummedItem>& items, std::span<const SumRange> batch,
-                 bool accumulate);
+  void sum_batch(const std::vector<SummedItem>& items, std::span<const SumRange> batch);
 
   GroupState& state_;
   const GroupOp op_;

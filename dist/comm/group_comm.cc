@@ -135,7 +135,6 @@ Work GroupComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
   std::vector<SummedItem> todo;
   CallFacts what;
   what.add(how.wire);
-  what.add(how.accumulate ? 1 : 0);
   what.add(how.shift);
   for (const auto& item : items) {
     check_cut(item.cut, size());
@@ -160,7 +159,6 @@ Work GroupComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
         const int64_t begin = item.cut.begin(rank()) * item.cut.inner;
         check(item.cut.outer == 1 && result == whole + begin * static_cast<int64_t>(size_of(dtype)),
               "the result of reduce_scatter lies in the whole, but not at its place");
-        check(!how.accumulate, "reduce_scatter in place has nothing to add to");
         if (size_of(next.wire) == 2)
           next.keep_halves(whole, rank(), result, item.cut.numel(rank()));
       }
@@ -170,9 +168,9 @@ Work GroupComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
     next.summands = summands(whole, item.absent);
     todo.push_back(std::move(next));
   }
-  auto body = [todo = std::move(todo), what, accumulate = how.accumulate,
-               isa = state_->parts.runtime->isa(), present = std::move(present)](GroupCall& call) {
-    const auto found = call.sum(todo, what, accumulate);
+  auto body = [todo = std::move(todo), what, isa = state_->parts.runtime->isa(),
+               present = std::move(present)](GroupCall& call) {
+    const auto found = call.sum(todo, what);
     widen(todo, found, isa);
     if (present) *present = found;
   };
@@ -181,7 +179,6 @@ Work GroupComm::reduce_scatter(std::vector<CutTensor> items, const Reduction& ho
 
 Work GroupComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, const CallTag& tag,
                            Event after, std::shared_ptr<std::vector<char>> present) {
-  check(!how.accumulate, "all_reduce writes its result where the summands were");
   std::vector<Tensor> buffers;
   std::vector<SummedItem> todo;
   std::vector<GatheredItem> sums;  // of the whole
@@ -209,7 +206,7 @@ Work GroupComm::all_reduce(std::vector<CutTensor> items, const Reduction& how, c
   }
   auto body = [todo = std::move(todo), sums = std::move(sums), what,
                isa = state_->parts.runtime->isa(), present = std::move(present)](GroupCall& call) {
-    const auto found = call.sum(todo, what, false);
+    const auto found = call.sum(todo, what);
     Addresses parts;
     for (const auto& item : todo) parts.push_back(item.sum);
     call.meet(std::move(parts), what);

@@ -91,7 +91,6 @@ void TreeSum<W>::run(int64_t begin, int64_t end) const {
           n, [&](int64_t k, int64_t lanes) __attribute__((always_inline)) {
             Vec<W> sum = rounded<W>(sum_at(k, lanes));
             if constexpr (sizeof(W) < sizeof(Sum)) sum = sum * factor;
-            if (accumulate) sum = load(out + i + k, lanes) + sum;
             store(out + i + k, sum, lanes);
           });
     };

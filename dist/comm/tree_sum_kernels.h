@@ -9,17 +9,15 @@
 
 namespace sherd::kernels {
 
-/// out[i] = factor · round(tree sum of in[0][i], in[1][i], …), or that added to out[i]. The tree
-/// over m items: left = the first p, p the largest power of two < m; right = the rest. A null
-/// `in[r]` counts as zeros; `out` may be one of them. W: what values travel in (f32, bf16, f16; f64
-/// sums in f64).
+/// out[i] = factor · round(tree sum of in[0][i], in[1][i], …). The tree over m items: left = the
+/// first p, p the largest power of two < m; right = the rest. A null `in[r]` counts as zeros; `out`
+/// may be one of them. W: what values travel in (f32, bf16, f16; f64 sums in f64).
 template <class W>
 struct TreeSum {
   using Sum = sherd::Accumulate<W>;
   const W* const* in;  ///< of `count` ranks; at most 2^30
   int count;
   Sum* out;
-  bool accumulate;
   float factor;  ///< of halves; else not used
   template <Isa I>
   void run(int64_t begin, int64_t end) const;

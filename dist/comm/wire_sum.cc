@@ -70,25 +70,24 @@ size_t batch_end(const std::vector<SummedItem>& items, const std::vector<SumRang
 }
 
 void sum_range(const std::vector<SummedItem>& items, const SumRange& range,
-               std::span<const std::byte* const> in, bool accumulate, Isa isa,
-               std::vector<float>& sums) {
+               std::span<const std::byte* const> in, Isa isa, std::vector<float>& sums) {
   const SummedItem& item = items[range.item];
-  const auto tree = [&]<class W>(Accumulate<W>* out, bool add, float factor) {
+  const auto tree = [&]<class W>(Accumulate<W>* out, float factor) {
     run_at(isa,
            kernels::TreeSum<W>{reinterpret_cast<const W* const*>(in.data()),
-                               static_cast<int>(in.size()), out, add, factor},
+                               static_cast<int>(in.size()), out, factor},
            0, range.n);
   };
   if (item.halves == nullptr)
     return on_dtype<float, double, bf16, f16>(item.wire, "a reduction", [&](auto w) {
       using Sum = Accumulate<typename decltype(w)::type>;
       tree.template operator()<typename decltype(w)::type>(
-          reinterpret_cast<Sum*>(item.sum) + range.at, accumulate, item.scale);
+          reinterpret_cast<Sum*>(item.sum) + range.at, item.scale);
     });
   on_half(item.wire, [&](auto w) {
     using W = typename decltype(w)::type;
     sums.resize(std::max(sums.size(), static_cast<size_t>(range.n)));
-    tree.template operator()<W>(sums.data(), false, 1);
+    tree.template operator()<W>(sums.data(), 1);
     run_at(isa, kernels::PackInPlace<W>{sums.data(), 1}, 0, range.n);
     std::memcpy(item.sum + range.at * static_cast<int64_t>(sizeof(W)), sums.data(),
                 static_cast<size_t>(range.n) * sizeof(W));

@@ -59,10 +59,9 @@ size_t batch_end(const std::vector<SummedItem>& items, const std::vector<SumRang
                  size_t first, size_t room);
 
 /// Sums one range of the ranks' summands `in`, null where a rank has none, to its place.
-/// `accumulate`: in addition to what is there. `sums` is working memory.
+/// `sums` is working memory.
 void sum_range(const std::vector<SummedItem>& items, const SumRange& range,
-               std::span<const std::byte* const> in, bool accumulate, Isa isa,
-               std::vector<float>& sums);
+               std::span<const std::byte* const> in, Isa isa, std::vector<float>& sums);
 
 /// Halves that waited become floats, where they were `found`: nobody reads them any more.
 void widen(const std::vector<SummedItem>& items, const std::vector<char>& found, Isa isa);
