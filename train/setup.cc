@@ -96,8 +96,7 @@ ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& 
   ShardPlan plan = parse_strategy(d.strategy, static_cast<int>(d.ranks));
   // A key that is set to other than its default holds over what the strategy's name stands for.
   const DistSection defaults;
-  if (d.strategy.starts_with("hsdp") && d.replicate != defaults.replicate)
-    plan.replicas = static_cast<int>(d.replicate);
+  plan.replicas = static_cast<int>(d.num_replicas());
   if (d.reshard_after_forward != defaults.reshard_after_forward) {
     const bool* flag = std::get_if<bool>(&d.reshard_after_forward);
     plan.reshard_after_forward =
@@ -183,9 +182,7 @@ std::vector<std::string> without_effect(const RunConfig& config) {
     note(why, !d.placement.empty(), "dist.placement");
   };
   const ShardPlan plan = parse_strategy(d.strategy, static_cast<int>(d.ranks));
-  const bool replicated = d.strategy.starts_with("hsdp");
-  const std::int64_t replicas =
-      replicated && d.replicate != defaults.replicate ? d.replicate : plan.replicas;
+  const std::int64_t replicas = d.num_replicas();
   const bool is_tree = config.train.accumulate_order == "tree";
   if (d.ranks == 1) {
     const std::string alone = "there is one rank";
@@ -208,8 +205,8 @@ std::vector<std::string> without_effect(const RunConfig& config) {
          d.prefetch_bytes && sets_prefetch && d.prefetch == decltype(d.prefetch)(std::int64_t{0}),
          "dist.prefetch_bytes");
   }
-  note(d.strategy + " has one replica", d.replicate != defaults.replicate && !replicated,
-       "dist.replicate");
+  note(d.strategy + " has one replica",
+       d.replicate != defaults.replicate && !d.strategy.starts_with("hsdp"), "dist.replicate");
   note("threads are on one host", d.ranks_per_host != 0 && d.engine != "mpi",
        "dist.ranks_per_host");
   if (d.ranks > 1)

@@ -75,13 +75,18 @@ void DistSection::validate() const {
   if (group != "auto") parsed("group", [&] { return parse_grouping(group, {}); });
   // mpirun says how many ranks there are, and asks again.
   if (engine == "mpi" && ranks == 1) return;
-  const bool replicates = strategy.starts_with("hsdp") && replicate != DistSection().replicate;
-  const std::int64_t replicas = replicates ? replicate : plan.replicas;
-  check_divides(replicates ? "replicate" : "strategy", "replicate =", replicas, "ranks =", ranks);
+  const std::int64_t replicas = num_replicas();
+  check_divides(replicas == plan.replicas ? "strategy" : "replicate", "replicate =", replicas,
+                "ranks =", ranks);
   const std::int64_t size = k == nullptr ? plan.reshard_after_forward : *k;
   if (size > 1)
     check_divides(k == nullptr ? "strategy" : "reshard_after_forward",
                   "reshard_after_forward =", size, "the shards =", ranks / replicas);
+}
+
+std::int64_t DistSection::num_replicas() const {
+  if (strategy.starts_with("hsdp") && replicate != DistSection().replicate) return replicate;
+  return parse_strategy(strategy, static_cast<int>(ranks)).replicas;
 }
 
 }  // namespace sherd

@@ -89,6 +89,9 @@ struct DistSection {
   }
 
   void validate() const;
+
+  /// Groups that hold the same: hsdp's as the key says where it is set, else as the strategy does.
+  std::int64_t num_replicas() const;
   bool operator==(const DistSection&) const = default;
 };
 
