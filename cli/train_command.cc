@@ -52,7 +52,7 @@ void describe_run(Log& log, Trainer& trainer) {
   if (c.dist.ranks > 1)
     log.info(c.dist.ranks, " ranks as ", c.dist.engine, ", ", c.dist.strategy, ", ",
              trainer.sharded().units().size(), " units by ", c.dist.group,
-             trainer.rank() == 0 ? "; the other ranks' lines are in " + c.run.out + "/logs" : "");
+             trainer.rank() == 0 ? "; the other ranks' lines are in " + rank_logs(c.run.out) : "");
   if (!trainer.plan().why_units.empty()) log.info("dist.group = auto: ", trainer.plan().why_units);
   for (const auto& warning : trainer.warnings()) log.warn(warning);
   if (trainer.steps_done() > 0) log.info("resumed after step ", trainer.steps_done());

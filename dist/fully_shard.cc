@@ -15,9 +15,13 @@ namespace sherd {
 
 namespace {
 
+bool matches(const PlacementRule& rule, const NamedParameter& p) {
+  return fnmatch(rule.match.c_str(), p.name.c_str(), 0) == 0;
+}
+
 int cut_dim(const NamedParameter& p, const ShardPlan& plan) {
   for (const auto& rule : plan.placements) {
-    if (fnmatch(rule.match.c_str(), p.name.c_str(), 0) != 0) continue;
+    if (!matches(rule, p)) continue;
     check(rule.dim >= 0 && rule.dim < p.parameter.value().dims(),
           "a placement cuts a dim that the parameter does not have:", p.name,
           p.parameter.value().shape(), "dim", rule.dim);
@@ -28,10 +32,8 @@ int cut_dim(const NamedParameter& p, const ShardPlan& plan) {
 
 void check_placements(const std::vector<NamedParameter>& all, const ShardPlan& plan) {
   for (const auto& rule : plan.placements) {
-    const auto matches = [&](const NamedParameter& p) {
-      return fnmatch(rule.match.c_str(), p.name.c_str(), 0) == 0;
-    };
-    check(std::any_of(all.begin(), all.end(), matches),
+    check(std::any_of(all.begin(), all.end(),
+                      [&](const NamedParameter& p) { return matches(rule, p); }),
           "dist.placement: no parameter has a name that matches", rule.match + "; the first is",
           all.empty() ? "" : all.front().name);
   }

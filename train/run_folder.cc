@@ -73,7 +73,7 @@ void RunFolder::lock() {
 }
 
 std::ofstream open_rank_log(const std::string& folder, int rank) {
-  const std::string logs = folder + "/logs";
+  const std::string logs = rank_logs(folder);
   make_folders(logs);
   const std::string path = logs + "/rank_" + std::to_string(rank) + ".log";
   std::ofstream log(path, std::ios::app);

@@ -35,8 +35,9 @@ class RunFolder {
   int fd_ = -1;
 };
 
-/// Opens "<folder>/logs/rank_2.log" to write at its end; for ranks other than 0, which has the
-/// terminal. throws io
+/// Where ranks other than 0, which has the terminal, write their lines.
+inline std::string rank_logs(const std::string& folder) { return folder + "/logs"; }
+/// Opens "rank_2.log" there to write at its end. throws io
 std::ofstream open_rank_log(const std::string& folder, int rank);
 
 }  // namespace sherd

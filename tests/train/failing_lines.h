@@ -2,6 +2,7 @@
 // middle of forward, backward, the update or a save.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <ostream>
 #include <streambuf>
@@ -41,8 +42,8 @@ class FailingLines final : public std::ostream {
   Buffer buffer_;
 };
 
-/// Where: as a narrated step says it.
-inline const char* const kPlaces[] = {"uses blocks.1 in forward", "uses blocks.1 in backward",
-                                      "updates its part", "gives its part"};
+/// In forward, backward, the update and a save: as a narrated step says it.
+inline constexpr std::array<const char*, 4> kPlaces = {
+    "uses blocks.1 in forward", "uses blocks.1 in backward", "updates its part", "gives its part"};
 
 }  // namespace sherd::test

@@ -1,5 +1,5 @@
-// failing_ranks PLACE HOW FOLDER, under mpirun: a small run in FOLDER, of which rank 1 fails: where
-// a narrated step says PLACE, by throwing, exiting or SIGKILL.
+// failing_ranks PLACE HOW FOLDER, under mpirun: a small run in FOLDER, of which rank 1 fails: at
+// number PLACE of kPlaces, by throwing, exiting or SIGKILL.
 #include <unistd.h>
 
 #include <csignal>
@@ -38,8 +38,9 @@ void run(Rank& rank, const std::string& place, const std::string& how, const std
 int main(int argc, char** argv) {
   try {
     sherd::check(argc == 4, "failing_ranks PLACE HOW FOLDER");
+    const char* const place = sherd::test::kPlaces.at(std::stoul(argv[1]));
     sherd::run_mpi_ranks({.timeout_s = 30},
-                         [&](sherd::Rank& rank) { sherd::run(rank, argv[1], argv[2], argv[3]); });
+                         [&](sherd::Rank& rank) { sherd::run(rank, place, argv[2], argv[3]); });
   } catch (const std::exception& e) {
     std::cerr << std::string(e.what()) + "\n";
     return 1;

@@ -8,7 +8,7 @@
 namespace sherd {
 namespace {
 
-/// Whether `number` divides `whole`, as one of `field`.
+/// Throws an error of `field` unless `number` divides `whole`.
 void check_divides(const char* field, const char* name, std::int64_t number, const char* of,
                    std::int64_t whole) {
   check_field(number >= 1 && whole % number == 0, field, name, number, "does not divide", of,
