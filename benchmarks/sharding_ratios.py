@@ -6,6 +6,8 @@
     eight    8 fsdp thread ranks, micro-batch 8 each ÷ 8 accumulated micro-batches on one rank with
              2 threads: step time
     engines  ddp, then fsdp, on 2 thread ranks ÷ one process with 2 threads: step time
+    peers    fsdp on 2 thread ranks ÷ PyTorch's DDP and FSDP2 and DeepSpeed's ZeRO-3 on 2 processes:
+             tokens/s in --dtype (benchmarks/peers/README.md says what --python needs)
 
 W1 in f32 (benchmarks/peers/README.md), of which `growth` changes the layers. Each run is a process
 of its own; runs of a case take turns for --rounds rounds, and the ratio is that of the medians of
@@ -44,8 +46,16 @@ ONE = ["--ranks", "1", "--threads-per-rank", "2", "--set", "train.micro_batch=8"
 FSDP = ["--ranks", "2", "--threads-per-rank", "1", "--set", "train.micro_batch=4", "--strategy"]
 
 
+PEERS = os.path.join(ROOT, "benchmarks", "peers", "sharded_step.py")
+
+
 def step_ms(folder, arguments, options):
-    """Of a run's steps but the first two."""
+    """Of a run's steps but the first two. `arguments`: ours, or a peer's, which begin with its script."""
+    if arguments[0] == PEERS:
+        out = subprocess.run([options.python, *arguments, f"--steps={options.steps}"], check=True,
+                             capture_output=True, text=True,
+                             env=dict(os.environ, **({"LD_PRELOAD": options.preload} if options.preload else {})))
+        return json.loads(out.stdout[out.stdout.rindex("\n{") + 1 if "\n{" in out.stdout else 0:])["step_ms"]
     config = os.path.join(folder, "w1.toml")
     with open(config, "w") as f:
         f.write(CONFIG)
@@ -98,13 +108,25 @@ def engines(options):
     print(f"engines: ddp / one process = {ddp / one:.3f}; fsdp / ddp = {fsdp / ddp:.3f}")
 
 
+def peers(options):
+    names = {"FSDP2": "fsdp2", "DDP of PyTorch": "ddp", "DeepSpeed ZeRO-3": "zero3"}
+    ours = [*FSDP, "fsdp", "--set", f'precision.compute="{options.dtype}"']
+    ms = medians({"fsdp": ours} | {name: [PEERS, "--strategy", strategy, "--dtype", options.dtype]
+                                   for name, strategy in names.items()}, options)
+    for name in names:
+        print(f"peers: {options.dtype}: tokens/s of fsdp / {name} = {ms[name] / ms['fsdp']:.3f}")
+
+
 def main():
-    cases = {"mpi": mpi, "growth": growth, "eight": eight, "engines": engines}
+    cases = {"mpi": mpi, "growth": growth, "eight": eight, "engines": engines, "peers": peers}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="+", choices=cases)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5, help="timed steps of a run")
     parser.add_argument("--sherd", default=os.path.join(ROOT, "sherd"), help="the program")
+    parser.add_argument("--dtype", default="f32", choices=["f32", "bf16"], help="of peers")
+    parser.add_argument("--python", default="python3", help="that runs the peers")
+    parser.add_argument("--preload", help="a library for the peers alone (what MKL takes for the processor)")
     options = parser.parse_args()
     for case in options.cases:
         cases[case](options)
