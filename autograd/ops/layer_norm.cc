@@ -1,38 +1,19 @@
 // Dims: C columns; R rows, all dims before the last.
 #include "autograd/ops/layer_norm.h"
 
-#include <algorithm>
-
 #include "autograd/ops/layer_norm_kernels.h"
+#include "autograd/ops/norm_rows.h"
 #include "tensor/kernels/launch.h"
 
 namespace sherd {
 
-namespace {
-
-/// Rows whose sums for dweight and dbias are formed one after another: by shape alone. At most 256,
-/// to keep the sums accurate; about 64 parts, for threads and because the parts must stay small.
-int64_t rows_per_part(int64_t rows) { return std::clamp<int64_t>((rows + 63) / 64, 32, 256); }
-
-void check_parameter(const Variable& p, const Variable& x, const char* name) {
-  if (!p) return;
-  check(p.shape() == Shape{x.size(-1)} && p.dtype() == x.dtype(),
-        "the parameter must be [C] of x's dtype:", name, describe(p.value()), "for x",
-        describe(x.value()));
-}
-
-template <class T>
-T* data_or_null(const Tensor& t) {
-  return t ? t.data<T>() : nullptr;
-}
-
-}  // namespace
+using detail::data_or_null;
 
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias, double eps) {
   const Context in("layer_norm");
   check(x.shape().size() > 0, "wants at least one dim, x is a scalar");
-  check_parameter(weight, x, "weight");
-  check_parameter(bias, x, "bias");
+  detail::check_norm_parameter(weight, x, "weight");
+  detail::check_norm_parameter(bias, x, "bias");
   const Tensor x_RC = x.value().contiguous();
   const Tensor w = weight ? weight.value().contiguous() : Tensor();
   const Tensor b = bias ? bias.value().contiguous() : Tensor();
@@ -62,7 +43,7 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
        rows, columns, sums](const Tensor& dy_any) -> Grads {
         const Tensor x = x_RC.get();
         const Tensor dy = dy_any.contiguous();
-        const int64_t per_part = rows_per_part(rows);
+        const int64_t per_part = detail::rows_per_part(rows);
         const int64_t parts = (rows + per_part - 1) / per_part;
         Runtime& runtime = *x.runtime();
         Tensor dx, dw, db, dw_parts, db_parts;

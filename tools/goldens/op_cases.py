@@ -5,6 +5,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+import llama
 from goldens.files import Golden, draw
 
 
@@ -112,6 +113,27 @@ def reductions():
                         lambda x, weight, bias: F.layer_norm(x, weight.shape, weight, bias, 1e-5))
 
 
+def llama_parts():
+    name = "rms_norm"
+    inputs = {"x": draw(name, "x", shape=(4, 5, 37)),
+              "weight": 1 + draw(name, "weight", shape=(37,), scale=0.3)}
+    yield op_golden(name, {"op": "rms_norm", "eps": 1e-5}, inputs,
+                    lambda x, weight: F.rms_norm(x, weight.shape, weight, 1e-5))
+
+    def swiglu(x):
+        gate, up = x.chunk(2, dim=-1)
+        return F.silu(gate) * up
+    yield op_golden("swiglu", {"op": "swiglu"}, {"x": draw("swiglu", "x", shape=(3, 5, 42), scale=3)},
+                    swiglu)
+
+    for name, scaling in [("rotary", None),
+                          ("rotary_llama3", {"factor": 4, "low_freq_factor": 1,
+                                             "high_freq_factor": 4, "original_context": 32})]:
+        yield op_golden(name, {"op": "rotary", "theta": 500, "scaling": scaling or "none"},
+                        {"x": draw(name, "x", shape=(2, 50, 3, 16))},
+                        lambda x, scaling=scaling: llama.rotate(x, 500, scaling))
+
+
 def indexing():
     name = "embedding"
     indices = np.array([[3, 0, 3, 10, 7], [3, 3, 10, 1, 0], [9, 9, 9, 9, 9]], dtype=np.int32)
@@ -204,5 +226,5 @@ def losses():
 
 
 def op_cases():
-    for part in (products, elementwise, reductions, indexing, attentions, losses):
+    for part in (products, elementwise, reductions, llama_parts, indexing, attentions, losses):
         yield from part()
