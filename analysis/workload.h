@@ -19,7 +19,7 @@ struct Workload {
 
   int64_t tokens() const { return batch * model.context; }
   /// Of a step, as train/model_flops.h counts them.
-  double flops() const { return model_flops(model, tokens()); }
+  double flops() const { return model_flops(model.sizes(), tokens()); }
 };
 
 /// W1 (6 layers, 384 channels, vocabulary 8,192), W2 (the same, 50,304), W3 (GPT-2 124M, context

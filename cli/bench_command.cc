@@ -21,17 +21,17 @@ struct BenchOptions {
   std::string json;
 };
 
-DType parse_dtype(const std::string& name) {
-  for (const DType t : {DType::f32, DType::bf16})
-    if (name == name_of(t)) return t;
-  fail("unknown dtype", name, "; bench takes f32, bf16");
+DType bench_dtype(const std::string& name) {
+  const DType dtype = parse_dtype(name);
+  check(dtype == DType::f32 || dtype == DType::bf16, "bench takes f32 and bf16, not", name);
+  return dtype;
 }
 
 nlohmann::ordered_json measure_gemm(const BenchOptions& options) {
   const RuntimePtr runtime = Runtime::create({.threads = options.threads});
   nlohmann::ordered_json gemm;
   for (const std::string& dtype : options.dtypes) {
-    const double rate = gemm_gflops(runtime, parse_dtype(dtype));
+    const double rate = gemm_gflops(runtime, bench_dtype(dtype));
     gemm[dtype + "_gflops"] = rate;
     std::printf("GEMM %-5s %7.1f GFLOP/s (geometric mean over W1's shapes, %d threads)\n",
                 dtype.c_str(), rate, options.threads);
@@ -48,7 +48,7 @@ nlohmann::ordered_json measure_ops(const BenchOptions& options) {
   const RuntimePtr runtime = Runtime::create({.threads = options.threads});
   nlohmann::ordered_json ops = nlohmann::ordered_json::array();
   for (const std::string& dtype : options.dtypes) {
-    const auto times = time_ops(runtime, parse_dtype(dtype), kOpRows, kOpColumns, 0.5);
+    const auto times = time_ops(runtime, bench_dtype(dtype), kOpRows, kOpColumns, 0.5);
     const double triad = times.front().gb_per_s();
     for (const OpTime& t : times) {
       const double ns = t.ms * 1e6 / static_cast<double>(kOpRows * kOpColumns);
@@ -70,7 +70,7 @@ nlohmann::ordered_json measure_ops(const BenchOptions& options) {
 nlohmann::ordered_json measure_step(const BenchOptions& options, const std::string& name,
                                     const std::string& dtype, double gemm_rate) {
   const Workload w = workload(name);
-  const StepTimes t = bench_step_in_child(w, parse_dtype(dtype),
+  const StepTimes t = bench_step_in_child(w, bench_dtype(dtype),
                                           {.threads = options.threads, .steps = options.steps});
   const double rate = w.flops() / t.median_ms / 1e6;
   const double of_gemm = rate / gemm_rate;

@@ -1,6 +1,7 @@
 #include "nn/self_attention.h"
 
 #include "autograd/ops/attention.h"
+#include "autograd/ops/rotary.h"
 #include "autograd/ops/shape_ops.h"
 
 namespace sherd {
@@ -14,16 +15,27 @@ int64_t checked_heads(const SelfAttentionConfig& config) {
   return config.heads;
 }
 
+int64_t checked_kv_heads(const SelfAttentionConfig& config) {
+  const int64_t kv_heads = config.kv_heads > 0 ? config.kv_heads : config.heads;
+  check(config.heads % kv_heads == 0,
+        "the heads of keys and values must divide those of queries:", kv_heads, "and",
+        config.heads);
+  return kv_heads;
+}
+
 }  // namespace
 
 SelfAttention::SelfAttention(Tape& tape, const SelfAttentionConfig& config)
     : heads(checked_heads(config)),
+      kv_heads(checked_kv_heads(config)),
       qkv(tape, {.in = config.channels,
-                 .out = 3 * config.channels,
+                 .out = (heads + 2 * kv_heads) * (config.channels / heads),
+                 .bias = config.bias,
                  .dtype = config.dtype,
                  .init = config.init}),
       proj(tape, {.in = config.channels,
                   .out = config.channels,
+                  .bias = config.bias,
                   .dtype = config.dtype,
                   .init = config.proj_init}),
       dropout(config.dropout) {}
@@ -34,10 +46,12 @@ void SelfAttention::fields(ModuleVisitor& visit) {
 }
 
 Variable SelfAttention::forward(const Variable& x, const ForwardOptions& options,
-                                LayerKvCache* cache) const {
+                                LayerKvCache* cache, const Tensor& rotary_rows) const {
   const Context in("attn");
   const int64_t B = x.size(0), T = x.size(1), C = x.size(2), D = C / heads;
-  const auto parts = split(reshape(qkv.forward(x), {B, T, 3 * heads, D}), 2, {heads, heads, heads});
+  Variable qkv_BTHD = reshape(qkv.forward(x), {B, T, heads + 2 * kv_heads, D});
+  if (rotary_rows) qkv_BTHD = rotary(qkv_BTHD, rotary_rows, heads + kv_heads);
+  const auto parts = split(qkv_BTHD, 2, {heads, kv_heads, kv_heads});
   const Variable& q = parts[0];
   Variable k = parts[1], v = parts[2];
   if (cache != nullptr) {

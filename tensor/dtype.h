@@ -109,6 +109,9 @@ constexpr std::string_view name_of(DType t) {
 
 inline std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t); }
 
+/// The way back from name_of; throws usage for another name.
+DType parse_dtype(std::string_view name);
+
 constexpr bool is_floating(DType t) {
   return t == DType::f32 || t == DType::f64 || t == DType::bf16 || t == DType::f16;
 }

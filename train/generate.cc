@@ -16,18 +16,18 @@ double uniform(RandomKey key, std::uint64_t i) {
 
 }  // namespace
 
-void generate(const Gpt2& model, const Tokenizer& tokenizer, std::string_view prompt,
+void generate(const LanguageModel& model, const Tokenizer& tokenizer, std::string_view prompt,
               const GenerateOptions& options, const std::function<void(const std::string&)>& emit) {
   options.sampling.validate();
   check(options.tokens >= 0, "tokens: expected >= 0, got", options.tokens);
   std::vector<std::int32_t> ids = tokenizer.encode(prompt);
-  const std::int64_t context = model.config.context;
+  const std::int64_t context = model.sizes().context;
   const auto length = static_cast<std::int64_t>(ids.size());
   check(length > 0, "the prompt is empty; the model needs something to go on from");
   check(length <= context, "the prompt is longer than the model's context:", length,
         "tokens, at most", context);
 
-  Tape& tape = model.wte.weight.tape();
+  Tape& tape = model.tape();
   const NoGrad no_grad(tape);
   const RuntimePtr& runtime = tape.runtime();
   const RandomKey key = RandomKey{options.seed, 0}.derive("generate");

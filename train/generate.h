@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "nn/models/gpt2.h"
+#include "nn/models/language_model.h"
 #include "train/sampling.h"
 #include "train/tokenizer.h"
 
@@ -24,7 +24,7 @@ struct GenerateOptions {
 /// when that is full, the last half of the context is read anew, and what was before it is
 /// forgotten. throws usage if the prompt is empty, longer than the model's context, or not in the
 /// vocabulary
-void generate(const Gpt2& model, const Tokenizer& tokenizer, std::string_view prompt,
+void generate(const LanguageModel& model, const Tokenizer& tokenizer, std::string_view prompt,
               const GenerateOptions& options, const std::function<void(const std::string&)>& emit);
 
 }  // namespace sherd

@@ -10,6 +10,7 @@
 #include "dist/auto_group.h"
 #include "dist/reduce.h"
 #include "optim/adamw.h"
+#include "optim/lion.h"
 #include "optim/sgd.h"
 
 namespace sherd {
@@ -36,10 +37,6 @@ RuntimeOptions runtime_options(const RunSection& run) {
   if (run.isa != "auto") options.isa = parse_isa(run.isa);
   options.memory_limit = run.memory_limit ? run.memory_limit->count : 0;
   return options;
-}
-
-DType parse_dtype(const std::string& name) {
-  return name == "bf16" ? DType::bf16 : name == "f16" ? DType::f16 : DType::f32;
 }
 
 GroupModel group_model(const RunConfig& config, const ShardPlan& plan) {
@@ -70,23 +67,12 @@ RanksOptions rank_options(const RunConfig& config) {
   return options;
 }
 
-Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab) {
-  const ModelSection& m = config.model;
-  return {
-      .layers = m.layers,
-      .heads = m.heads,
-      .channels = m.d_model,
-      .hidden = m.num_ff(),
-      .vocab = vocab,
-      .context = m.context,
-      .dropout = m.dropout,
-      .tied = m.tied,
-      .recompute = config.train.recompute.front() == "block" ? Recompute::block : Recompute::none,
-      .dtype = parse_dtype(config.precision.compute)};
-}
-
 std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim) {
-  if (optim.name == "sgd") return std::make_unique<Sgd>(SgdOptions{.momentum = optim.momentum});
+  if (optim.name == "sgd")
+    return std::make_unique<Sgd>(
+        SgdOptions{.momentum = optim.momentum, .nesterov = optim.nesterov});
+  if (optim.name == "lion")
+    return std::make_unique<Lion>(LionOptions{.beta1 = optim.betas[0], .beta2 = optim.betas[1]});
   return std::make_unique<AdamW>(
       AdamWOptions{.beta1 = optim.betas[0], .beta2 = optim.betas[1], .eps = optim.eps});
 }
@@ -225,7 +211,8 @@ LrSchedule make_schedule(const RunConfig& config) {
           .lr = config.optim.lr,
           .min_lr = config.optim.min_lr,
           .warmup = config.optim.warmup,
-          .steps = config.run.steps};
+          .steps = config.run.steps,
+          .decay = config.optim.decay.value_or(config.run.steps / 10)};
 }
 
 std::vector<ParamGroup> group_parameters(const std::vector<NamedParameter>& parameters,

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "dist/comm/ranks_options.h"
-#include "nn/models/gpt2.h"
 #include "optim/lr_schedule.h"
 #include "optim/param_groups.h"
 #include "train/config.h"
@@ -20,9 +19,6 @@ RuntimePtr make_runtime(const RunSection& run);
 
 /// Ranks with such runtimes, as [dist] says; those of a host divide its cores.
 RanksOptions rank_options(const RunConfig& config);
-
-/// The model's sizes, `vocab` being the data's; values in [precision]'s compute dtype.
-Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim);
 

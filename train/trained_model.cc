@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "checkpoint/run_state.h"
 #include "train/find_checkpoint.h"
-#include "train/setup.h"
+#include "train/make_model.h"
 
 namespace sherd {
 namespace {
@@ -24,7 +24,7 @@ TrainedModel::TrainedModel(const std::string& path, const RuntimePtr& runtime) :
   const RunState state = load_run_state(checkpoint);
   config_ = read_run_config(state.config, checkpoint);
   if (!state.tokenizer.empty()) tokenizer_ = parse_tokenizer(state.tokenizer);
-  model_ = std::make_unique<Gpt2>(tape_, gpt2_config(config_, vocab_in(checkpoint)));
+  model_ = make_model(tape_, config_, vocab_in(checkpoint));
   std::vector<NamedTensor> tensors;
   for (const auto& p : parameters(*model_)) tensors.push_back({p.name, p.parameter.value()});
   load_model(checkpoint, tensors);

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "nn/models/gpt2.h"
+#include "nn/models/language_model.h"
 #include "train/config.h"
 #include "train/tokenizer.h"
 
@@ -17,7 +17,7 @@ class TrainedModel {
   TrainedModel(const std::string& path, const RuntimePtr& runtime);
 
   const RunConfig& config() const { return config_; }
-  const Gpt2& model() const { return *model_; }
+  const LanguageModel& model() const { return *model_; }
   /// nullptr for a run on token files that bring no vocabulary.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
 
@@ -25,7 +25,7 @@ class TrainedModel {
   Tape tape_;
   RunConfig config_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<Gpt2> model_;
+  std::unique_ptr<LanguageModel> model_;
 };
 
 }  // namespace sherd

@@ -13,6 +13,7 @@
 #include "optim/grad_clip.h"
 #include "train/batch.h"
 #include "train/gemm_rate.h"
+#include "train/make_model.h"
 #include "train/model_flops.h"
 
 namespace sherd {
@@ -69,9 +70,9 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
       sampler_(data_.train.size(), config.model.context, config.data.order(), seed()),
       model_([&] {
         const DeferParameters defer(*runtime_);
-        return Gpt2(tape_, gpt2_config(config, data_.vocab));
+        return make_model(tape_, config, data_.vocab);
       }()),
-      parameters_(parameters(model_)),
+      parameters_(parameters(*model_)),
       groups_(group_parameters(parameters_, config.optim)),
       optimizer_(make_optimizer(config.optim)),
       schedule_(make_schedule(config)),
@@ -79,7 +80,7 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
       mesh_(comm_, plan_.replicas),
       backward_scale_(backward_scale(config)) {
   if (first_rank()) folder_.emplace(config.run.out, use_of(config, checkpoint_.path));
-  sharded_ = fully_shard(model_, tape_, mesh_, plan_);
+  sharded_ = fully_shard(*model_, tape_, mesh_, plan_);
   if (!resumed()) sharded_->init(seed());
   slots_.emplace(make_slots(*sharded_, groups_, *optimizer_));
   const RunState saved = state_;
@@ -90,7 +91,7 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
   if (resumed()) resume(saved);
   for (auto& line : without_effect(config_)) warnings_.push_back(std::move(line));
   if (first_rank()) {
-    gemm_rate_ = measure_gemm_rate(runtime_, model_.config.dtype) * comm_.size();
+    gemm_rate_ = measure_gemm_rate(runtime_, model_->sizes().dtype) * comm_.size();
     write_file(folder_->config_path(), state_.config);
   }
   comm_.barrier({"start"});
@@ -217,7 +218,7 @@ StepMetrics Trainer::step() {
   const double seconds = steady_seconds() - begin_s;
   m.step_ms = seconds * 1e3;
   m.tokens_per_s = static_cast<double>(loss.tokens) / seconds;
-  if (gemm_rate_ > 0) m.sol = model_flops(model_.config, loss.tokens) / seconds / gemm_rate_;
+  if (gemm_rate_ > 0) m.sol = model_flops(model_->sizes(), loss.tokens) / seconds / gemm_rate_;
   return m;
 }
 
@@ -315,7 +316,8 @@ LossResult Trainer::loss_of(const std::vector<std::int32_t>& rows, const Forward
   const std::int64_t T = config_.model.context;
   const Tensor all =
       Tensor::from(runtime_, {static_cast<std::int64_t>(rows.size()) / (T + 1), T + 1}, rows);
-  return model_.loss(all.slice(1, 0, T).contiguous(), all.slice(1, 1, T + 1).contiguous(), options);
+  return model_->loss(all.slice(1, 0, T).contiguous(), all.slice(1, 1, T + 1).contiguous(),
+                      options);
 }
 
 void Trainer::explain_not_finite(std::int64_t begin, std::int64_t end, const std::string& what) {

@@ -19,6 +19,7 @@
 #include "checkpoint/run_state.h"
 #include "dist/comm/thread_ranks.h"
 #include "dist/fully_shard.h"
+#include "nn/models/language_model.h"
 #include "train/dataset.h"
 #include "train/find_checkpoint.h"
 #include "train/metrics.h"
@@ -72,7 +73,7 @@ class Trainer {
   const RunConfig& config() const { return config_; }
   const Dataset& data() const { return data_; }
   const RuntimePtr& runtime() const { return runtime_; }
-  Gpt2& model() { return model_; }
+  LanguageModel& model() { return *model_; }
   const std::vector<ParamGroup>& groups() const { return groups_; }
   const std::vector<Slot>& slots() const { return slots_->slots(); }
   ShardedModule& sharded() { return *sharded_; }
@@ -135,7 +136,7 @@ class Trainer {
   Tape tape_;
   Dataset data_;
   Sampler sampler_;
-  Gpt2 model_;
+  std::unique_ptr<LanguageModel> model_;
   std::vector<NamedParameter> parameters_;
   std::vector<ParamGroup> groups_;
   std::unique_ptr<Optimizer> optimizer_;

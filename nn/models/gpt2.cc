@@ -4,9 +4,6 @@
 #include <numeric>
 
 #include "autograd/ops/arithmetic.h"
-#include "autograd/ops/linear.h"
-#include "autograd/ops/shape_ops.h"
-#include "autograd/recompute.h"
 
 namespace sherd {
 
@@ -26,7 +23,7 @@ Init residual_init(const Gpt2Config& config) {
 }
 
 /// [begin, end) as i32.
-Tensor positions(const RuntimePtr& runtime, int64_t begin, int64_t end) {
+Tensor indices(const RuntimePtr& runtime, int64_t begin, int64_t end) {
   std::vector<int32_t> p(static_cast<size_t>(end - begin));
   std::iota(p.begin(), p.end(), static_cast<int32_t>(begin));
   return Tensor::from<int32_t>(runtime, {end - begin}, p);
@@ -42,6 +39,18 @@ void Gpt2Config::validate() const {
   check(channels % heads == 0, "gpt2: heads must divide channels: heads", heads, "channels",
         channels);
   check(dropout >= 0 && dropout < 1, "gpt2: dropout must be in [0, 1):", dropout);
+}
+
+LanguageModelSizes Gpt2Config::sizes() const {
+  return {.layers = layers,
+          .heads = heads,
+          .kv_heads = heads,
+          .head_dim = channels / heads,
+          .vocab = vocab,
+          .context = context,
+          .matrix_weights =
+              layers * (4 * channels * channels + 2 * channels * num_hidden()) + vocab * channels,
+          .dtype = dtype};
 }
 
 Gpt2Config gpt2_preset(std::string_view name) {
@@ -65,7 +74,7 @@ Gpt2Block::Gpt2Block(Tape& tape, const Gpt2Config& config)
                   .proj_init = residual_init(config)}),
       ln2(tape, {.channels = config.channels, .dtype = config.dtype}),
       mlp(tape, {.channels = config.channels,
-                 .hidden = config.hidden > 0 ? config.hidden : 4 * config.channels,
+                 .hidden = config.num_hidden(),
                  .dropout = config.dropout,
                  .dtype = config.dtype,
                  .init = Init::normal(kInitStd),
@@ -105,62 +114,12 @@ void Gpt2::fields(ModuleVisitor& visit) {
 }
 
 Variable Gpt2::hidden(const Tensor& tokens, const ForwardOptions& options, KvCache* cache) const {
-  check(tokens.dims() == 2, "gpt2 wants tokens [batch, sequence], not", tokens.shape());
-  const int64_t begin = cache != nullptr ? cache->length() : 0;
-  const int64_t end = begin + tokens.size(1);
-  check(end <= config.context, "the context is longer than the model's:", end, "tokens, at most",
-        config.context);
-  Variable x = add(wte.forward(tokens), wpe.forward(positions(tokens.runtime(), begin, end)));
+  const Span at = positions(tokens, cache);
+  Variable x = add(wte.forward(tokens), wpe.forward(indices(tokens.runtime(), at.begin, at.end)));
   x = Dropout(config.dropout).forward(x, options.at("embedding"));
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    const Context in("blocks.", i);
-    const auto forward = [&block = blocks[i], options = options.at(i)](const Variable& input,
-                                                                       LayerKvCache* layer) {
-      return block.forward(input, options, layer);
-    };
-    if (config.recompute == Recompute::block && cache == nullptr)
-      x = recompute("block", {x}, [forward](const std::vector<Variable>& inputs) {
-        return forward(inputs[0], nullptr);
-      });
-    else
-      x = forward(x, cache != nullptr ? &cache->layer(i) : nullptr);
-  }
+  x = run_blocks(blocks, std::move(x), config.recompute, options, cache);
   const Context in("lnf");
   return lnf.forward(x);
-}
-
-LossResult Gpt2::loss(const Tensor& tokens, const Tensor& targets,
-                      const ForwardOptions& options) const {
-  check(targets.shape() == tokens.shape(), "gpt2 wants one target a token: tokens", tokens.shape(),
-        "targets", targets.shape());
-  const Variable h = hidden(tokens, options, nullptr);
-  const Context in("head");
-  const int64_t rows = tokens.numel();
-  return linear_cross_entropy(reshape(h, {rows, config.channels}), head,
-                              targets.contiguous().view({rows}));
-}
-
-Variable Gpt2::logits(const Tensor& tokens, KvCache* cache) const {
-  const Variable h = hidden(tokens, {}, cache);
-  const Context in("head");
-  return linear(h, head);
-}
-
-Variable Gpt2::next_logits(const Tensor& tokens, KvCache* cache) const {
-  const Variable h = hidden(tokens, {}, cache);
-  const Context in("head");
-  const int64_t B = h.size(0), T = h.size(1);
-  check(T > 0, "gpt2 wants at least one token to say what comes next");
-  return linear(reshape(slice(h, 1, T - 1, T), {B, config.channels}), head);
-}
-
-KvCache Gpt2::make_cache(int64_t batch) const {
-  return KvCache(wte.weight.runtime(), {.layers = config.layers,
-                                        .batch = batch,
-                                        .capacity = config.context,
-                                        .heads = config.heads,
-                                        .head_dim = config.channels / config.heads,
-                                        .dtype = config.dtype});
 }
 
 }  // namespace sherd

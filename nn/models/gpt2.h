@@ -6,16 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include "autograd/ops/linear_cross_entropy.h"
 #include "nn/embedding.h"
 #include "nn/feed_forward.h"
 #include "nn/layer_norm.h"
+#include "nn/models/language_model.h"
 #include "nn/self_attention.h"
 
 namespace sherd {
-
-/// What backward runs again instead of keeping it.
-enum class Recompute { none, block };
 
 struct Gpt2Config {
   int64_t layers = 12;
@@ -32,6 +29,8 @@ struct Gpt2Config {
   /// Throws usage on a size that is not positive, heads that do not divide channels, or a dropout
   /// outside [0, 1).
   void validate() const;
+  int64_t num_hidden() const { return hidden > 0 ? hidden : 4 * channels; }
+  LanguageModelSizes sizes() const;
 };
 
 /// "gpt2" (124M), "gpt2-medium" (355M), "gpt2-large" (774M), "gpt2-xl" (1558M); and over bytes
@@ -53,7 +52,7 @@ struct Gpt2Block : Module {
 };
 
 /// Names are wte.weight, wpe.weight, blocks.0.ln1.weight, …, lnf.bias, head.weight.
-struct Gpt2 : Module {
+struct Gpt2 : LanguageModel {
   Gpt2Config config;
   Embedding wte;  ///< [V, C]
   Embedding wpe;  ///< [context, C]
@@ -64,23 +63,12 @@ struct Gpt2 : Module {
   Gpt2(Tape& tape, const Gpt2Config& config);
   void fields(ModuleVisitor& visit) override;
 
-  /// tokens, targets [B, T] i32 → the sum of −log p(target | tokens before) over the targets that
-  /// are not −1, and their number. The [B·T, V] logits are never whole in memory.
-  /// Throws usage when T is more than the context.
-  LossResult loss(const Tensor& tokens, const Tensor& targets,
-                  const ForwardOptions& options = {}) const;
+  LanguageModelSizes sizes() const override { return config.sizes(); }
 
-  /// tokens [B, T] i32 → [B, T, V]. With a cache, the tokens after those in it, which they join.
-  /// Throws usage when that is more than the context.
-  Variable logits(const Tensor& tokens, KvCache* cache = nullptr) const;
-  /// The same of the last token alone → [B, V].
-  Variable next_logits(const Tensor& tokens, KvCache* cache = nullptr) const;
-  /// An empty cache for `batch` sequences of up to the context's tokens.
-  KvCache make_cache(int64_t batch = 1) const;
-
- private:
-  /// tokens [B, T] → [B, T, C], past the last norm.
-  Variable hidden(const Tensor& tokens, const ForwardOptions& options, KvCache* cache) const;
+ protected:
+  Variable hidden(const Tensor& tokens, const ForwardOptions& options,
+                  KvCache* cache) const override;
+  const Parameter& head_weight() const override { return head; }
 };
 
 }  // namespace sherd

@@ -1,4 +1,5 @@
 // Every strategy, grouping and prefetch gives the same bits.
+#include "nn/models/llama.h"
 #include "tests/dist/toy.h"
 
 namespace sherd {
@@ -94,6 +95,31 @@ TEST_CASE("bf16 parameters and bf16 reductions are alike in every strategy") {
       plan.reduce = wire;
       CHECK(train_sharded(t, plan).same_results(ddp));
     }
+  }
+}
+
+TEST_CASE("a Llama trains alike in every strategy, and as in a plain loop") {
+  const SmallTraining t{.ranks = 3, .accumulate = 2, .dropout = 0.1};
+  const test::Job<Llama> job{
+      .make =
+          [](Tape& tape) {
+            return Llama(tape, {.layers = 3,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .channels = 16,
+                                .hidden = 24,
+                                .vocab = 50,
+                                .context = 8,
+                                .dropout = 0.1});
+          },
+      .loss = [t](const Llama& model,
+                  const test::MicroBatch& b) { return test::small_loss(model, t, b.step, b.g); }};
+  const Trace ddp = train_sharded(t, every("ddp", 3), job);
+  check_close(ddp, train_plain(t, job), 1e-5);
+  CHECK(ddp.values.contains("blocks.2.mlp.gate_up.weight"));
+  for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp", "fsdp-keep"}) {
+    INFO(strategy);
+    CHECK(train_sharded(t, every(strategy, 3), job).same_results(ddp));
   }
 }
 

@@ -113,8 +113,9 @@ inline Tensor small_tokens(const RuntimePtr& runtime, const SmallTraining& t, in
   return Tensor::from<int32_t>(runtime, {t.batch, 9}, rows);
 }
 
-inline LossResult small_loss(const Gpt2& model, const SmallTraining& t, int step, int64_t g) {
-  const Tensor all = small_tokens(model.wte.weight.runtime(), t, step, g);
+inline LossResult small_loss(const LanguageModel& model, const SmallTraining& t, int step,
+                             int64_t g) {
+  const Tensor all = small_tokens(model.tape().runtime(), t, step, g);
   const RandomKey key =
       RandomKey{7, 0}.derive(static_cast<uint64_t>(step)).derive(static_cast<uint64_t>(g));
   return model.loss(all.slice(1, 0, 8).contiguous(), all.slice(1, 1, 9).contiguous(),

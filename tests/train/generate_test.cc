@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "nn/init.h"
+#include "nn/models/gpt2.h"
 #include "third_party/catch2/test.h"
 
 namespace sherd {

@@ -3,6 +3,10 @@
 #include "base/machine.h"
 #include "base/toml.h"
 #include "dist/comm/thread_ranks.h"
+#include "nn/models/gpt2.h"
+#include "optim/adamw.h"
+#include "optim/lion.h"
+#include "optim/sgd.h"
 #include "third_party/catch2/test.h"
 
 namespace sherd {
@@ -23,26 +27,6 @@ TEST_CASE("the runtime is what [run] says") {
   CHECK(runtime->pool().threads() == 3);
   CHECK(runtime->isa() == Isa::base);
   CHECK(runtime->allocator().limit() == 4 << 20);
-}
-
-TEST_CASE("the model is what [model], [train] and [precision] say") {
-  const Gpt2Config a = gpt2_config(config(), 77);
-  CHECK(a.layers == 4);
-  CHECK(a.hidden == 4 * 128);
-  CHECK(a.vocab == 77);
-  CHECK(a.tied);
-  CHECK(a.recompute == Recompute::none);
-  CHECK(a.dtype == DType::f32);
-  const Gpt2Config b =
-      gpt2_config(config({"model.d_ff=100", "model.tied=false", "model.dropout=0.2",
-                          "train.recompute=block", "precision.compute=bf16"}),
-                  77);
-  CHECK(b.hidden == 100);
-  CHECK(!b.tied);
-  CHECK(b.dropout == 0.2);
-  CHECK(b.recompute == Recompute::block);
-  CHECK(b.dtype == DType::bf16);
-  CHECK(gpt2_config(config({"precision.compute=f16"}), 77).dtype == DType::f16);
 }
 
 TEST_CASE("halves: wires, what backward starts from, and how it is said") {
@@ -147,6 +131,21 @@ TEST_CASE("settings of [dist] without an effect are named") {
   tree.push_back("dist.strategy=fsdp");
   tree.push_back("dist.ranks=2");
   CHECK(without_effect(config(tree)).empty());
+}
+
+TEST_CASE("optimizers and schedules are those that are named") {
+  const auto made = [](const std::vector<std::string>& sets) {
+    return make_optimizer(config(sets).optim);
+  };
+  CHECK(dynamic_cast<AdamW*>(made({}).get()) != nullptr);
+  CHECK(dynamic_cast<Lion*>(made({"optim.name=lion"}).get()) != nullptr);
+  CHECK(dynamic_cast<Sgd*>(
+            made({"optim.name=sgd", "optim.momentum=0.9", "optim.nesterov=true"}).get()) !=
+        nullptr);
+  const LrSchedule wsd = make_schedule(config({"optim.schedule=wsd", "run.steps=50"}));
+  CHECK(wsd.shape == LrShape::wsd);
+  CHECK(wsd.decay == 5);
+  CHECK(make_schedule(config({"optim.schedule=wsd", "optim.decay=7"})).decay == 7);
 }
 
 TEST_CASE("changed keys are named with both values") {

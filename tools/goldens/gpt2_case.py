@@ -12,24 +12,22 @@ OPTIM = {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1, "cl
          "steps": 10}
 
 
-def start_value(name, shape):
+def start_value(golden, name, shape):
     """Larger than a usual initialisation and nowhere constant, so that a part left out shows."""
     if len(shape) == 1:
         near_one = name.endswith("weight")
-        return np.float32(near_one) + draw(NAME, name, shape=shape, scale=0.1)
-    return draw(NAME, name, shape=shape, scale=0.1 if name.startswith("w") else shape[1] ** -0.5)
+        return np.float32(near_one) + draw(golden, name, shape=shape, scale=0.1)
+    return draw(golden, name, shape=shape, scale=0.1 if name.startswith("w") else shape[1] ** -0.5)
 
 
-def gpt2_case():
-    """Weights under their own names (f32); `in.tokens`, `in.targets` [B, T] i32; `out.loss_sum`,
-    `out.loss_mean`; `grad.<weight>` of the mean loss; `out.losses[k]` after k + 1 steps and
-    `out.grad_norms[k]` before clipping in step k + 1, all on the one batch."""
-    model = Gpt2(**MODEL).double()
-    weights = {name: start_value(name, tuple(p.shape)) for name, p in model.named_parameters()}
-    model.load_state_dict({name: torch.from_numpy(w) for name, w in weights.items()})
+def step_of(golden, model, vocab, context):
+    """Gives the model its weights; they, a batch, the loss, and its gradients as tensors."""
+    weights = {name: start_value(golden, name, tuple(p.shape))
+               for name, p in model.named_parameters()}
+    model.load_state_dict({name: torch.from_numpy(w) for name, w in weights.items()}, strict=False)
 
-    noise = draw(NAME, "tokens", shape=(BATCH, MODEL["context"] + 1), scale=1e6)
-    stream = (noise.astype(np.int64) % MODEL["vocab"]).astype(np.int32)
+    noise = draw(golden, "tokens", shape=(BATCH, context + 1), scale=1e6)
+    stream = (noise.astype(np.int64) % vocab).astype(np.int32)
     inputs, targets = stream[:, :-1].copy(), stream[:, 1:].copy()
     x, y = torch.from_numpy(inputs).long(), torch.from_numpy(targets).long()
 
@@ -41,6 +39,15 @@ def gpt2_case():
     tensors["out.loss_mean"] = (loss_sum / y.numel()).detach().numpy().copy()
     for name, p in model.named_parameters():
         tensors[f"grad.{name}"] = p.grad.numpy().copy()
+    return tensors, x, y
+
+
+def gpt2_case():
+    """Weights under their own names (f32); `in.tokens`, `in.targets` [B, T] i32; `out.loss_sum`,
+    `out.loss_mean`; `grad.<weight>` of the mean loss; `out.losses[k]` after k + 1 steps and
+    `out.grad_norms[k]` before clipping in step k + 1, all on the one batch."""
+    model = Gpt2(**MODEL).double()
+    tensors, x, y = step_of(NAME, model, MODEL["vocab"], MODEL["context"])
 
     optimizer = torch.optim.AdamW(model.param_groups(OPTIM["weight_decay"]), lr=OPTIM["lr"],
                                   betas=tuple(OPTIM["betas"]), eps=OPTIM["eps"])

@@ -130,7 +130,7 @@ def llama_parts():
                           ("rotary_llama3", {"factor": 4, "low_freq_factor": 1,
                                              "high_freq_factor": 4, "original_context": 32})]:
         yield op_golden(name, {"op": "rotary", "theta": 500, "scaling": scaling or "none"},
-                        {"x": draw(name, "x", shape=(2, 50, 3, 16))},
+                        {"x": draw(name, "x", shape=(2, 40, 3, 16))},
                         lambda x, scaling=scaling: llama.rotate(x, 500, scaling))
 
 

@@ -1,6 +1,7 @@
 // [optim]: the optimizer and its learning rate.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,27 +20,35 @@ struct OptimSection {
   std::string schedule = "cosine";
   std::int64_t warmup = 0;
   double min_lr = 0;
+  std::optional<std::int64_t> decay;
+  bool nesterov = false;
 
   void fields(auto& v) {
     v("name", name, "the optimizer", one_of{"adamw", "sgd", "lion"});
     v("lr", lr, "peak learning rate, > 0");
-    v("betas", betas, "decay of adamw's two moments, 0 <= b < 1");
+    v("betas", betas, "of adamw's two moments, and of lion's direction and momentum, 0 <= b < 1");
     v("momentum", momentum, "of sgd, 0 <= m < 1");
+    v("nesterov", nesterov, "sgd's momentum looks ahead");
     v("eps", eps, "added to the root of adamw's second moment, > 0");
     v("weight_decay", weight_decay, "of matrices; biases and norms have none");
     v("schedule", schedule, "the learning rate after warm-up",
-      one_of{"constant", "linear", "cosine"});
+      one_of{"constant", "linear", "cosine", "wsd"});
     v("warmup", warmup, "steps of linear warm-up, <= run.steps");
-    v("min_lr", min_lr, "where linear and cosine end, <= lr");
+    v("min_lr", min_lr, "where all but constant end, <= lr");
+    v("decay", decay, "wsd: last steps, which fall to min_lr; default: a tenth of run.steps");
   }
 
   void validate() const {
-    check_available("name", name, {"adamw", "sgd"});
+    check_available("name", name, {"adamw", "sgd", "lion"});
     check_field(lr > 0 && lr < 1e6, "lr", "expected > 0, got", lr);
     check_field(betas.size() == 2, "betas", "expected two numbers, got", betas.size());
     for (const double b : betas)
       check_field(b >= 0 && b < 1, "betas", "expected 0 <= b < 1, got", b);
     check_field(momentum >= 0 && momentum < 1, "momentum", "expected 0 <= m < 1, got", momentum);
+    check_field(!nesterov || (name == "sgd" && momentum > 0), "nesterov",
+                "is for sgd with optim.momentum > 0; optim.name is", name);
+    check_field(!decay || (schedule == "wsd" && *decay >= 0), "decay",
+                "is a number of steps of optim.schedule = \"wsd\", not of", schedule);
     check_field(eps > 0 && eps < 1, "eps", "expected 0 < eps < 1, got", eps);
     check_field(weight_decay >= 0 && weight_decay < 1e6, "weight_decay", "expected >= 0, got",
                 weight_decay);

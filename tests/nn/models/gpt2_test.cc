@@ -3,64 +3,18 @@
 #include <chrono>
 #include <cmath>
 
-#include "autograd/ops/arithmetic.h"
-#include "nn/init.h"
-#include "tests/support/golden.h"
-#include "tests/support/near.h"
-#include "third_party/catch2/test.h"
+#include "tests/support/language_model_checks.h"
 
 namespace sherd {
 namespace {
 
-using test::near;
+using test::norm;
 using test::same_bits;
 
 constexpr Gpt2Config kSmall{
     .layers = 2, .heads = 3, .channels = 24, .vocab = 37, .context = 11, .dropout = 0.1};
 
-/// A model on its own runtime; every byte that forward and backward make counts as activations.
-struct Bench {
-  RuntimePtr runtime;
-  Tape tape;
-  Gpt2 model;
-  CategoryScope scope;
-
-  explicit Bench(const Gpt2Config& config, const RuntimeOptions& options = {})
-      : runtime(Runtime::create(options)),
-        tape(runtime),
-        model(tape, config),
-        scope(*runtime, Category::activations) {
-    init_parameters(model, 7);
-  }
-
-  Tensor tokens(int64_t B, int64_t T, int64_t seed) const {
-    std::vector<int32_t> values;
-    for (int64_t i = 0; i < B * T; ++i)
-      values.push_back(static_cast<int32_t>((i * i * 31 + i * 7 + seed) % model.config.vocab));
-    return Tensor::from<int32_t>(runtime, {B, T}, values);
-  }
-
-  LossResult loss(int64_t B = 2, int64_t T = 9) const {
-    return model.loss(tokens(B, T, 1), tokens(B, T, 5), {.training = true, .key = RandomKey{3, 4}});
-  }
-
-  std::vector<double> gradients() {
-    std::vector<double> all;
-    for (const auto& p : parameters(model)) {
-      REQUIRE(p.parameter.grad());
-      const auto g = p.parameter.grad().to_vector<double>();
-      all.insert(all.end(), g.begin(), g.end());
-      p.parameter.set_grad({});
-    }
-    return all;
-  }
-};
-
-double norm(const std::vector<double>& v) {
-  double sum = 0;
-  for (const double x : v) sum += x * x;
-  return std::sqrt(sum);
-}
+using Bench = test::ModelBench<Gpt2>;
 
 TEST_CASE("gpt2 has the names and the size of the original") {
   Bench bench(gpt2_preset("gpt2"), {.device = kMeta});
@@ -106,94 +60,26 @@ TEST_CASE("an untied head is a parameter of its own") {
 }
 
 TEST_CASE("loss and every gradient of a whole GPT agree with PyTorch in f64") {
-  const test::Golden golden("gpt2_small");
-  for (const int threads : {1, 2}) {
-    Bench bench({.layers = 4, .heads = 4, .channels = 64, .vocab = 96, .context = 48},
-                {.threads = threads});
-    const auto all = parameters(bench.model);
-    for (const auto& p : all) p.parameter.value().copy_from(golden.tensor(bench.runtime, p.name));
-    const auto result = bench.model.loss(golden.tensor(bench.runtime, "in.tokens"),
-                                         golden.tensor(bench.runtime, "in.targets"));
-    CHECK(result.tokens == 3 * 48);
-    CHECK(near(result.loss.value(), golden.values("out.loss_sum"), {1e-6, 0}));
-    bench.tape.backward(result.loss,
-                        Tensor::full(bench.runtime, {}, 1.0 / static_cast<double>(result.tokens)));
-
-    double global = 0;
-    for (const auto& p : all) global += std::pow(norm(golden.values("grad." + p.name)), 2);
-    global = std::sqrt(global);
-    for (const auto& p : all) {
-      CAPTURE(p.name);
-      const auto want = golden.values("grad." + p.name);
-      auto error = p.parameter.grad().to_vector<double>();
-      REQUIRE(error.size() == want.size());
-      for (size_t i = 0; i < want.size(); ++i) error[i] -= want[i];
-      // A gradient that is all cancellation (the key bias) is judged by the size of the whole.
-      const double size = norm(want) < 1e-6 * global ? global : norm(want);
-      CHECK(norm(error) <= 1e-5 * size);
-    }
-  }
+  test::check_model_golden<Gpt2>(
+      "gpt2_small", {.layers = 4, .heads = 4, .channels = 64, .vocab = 96, .context = 48}, 3 * 48);
 }
 
 TEST_CASE("f64 directional derivatives of a whole GPT agree with differences to 1e-6") {
   Gpt2Config config = kSmall;
-  config.dtype = DType::f64;
   config.tied = GENERATE(true, false);
-  Bench bench(config);
-  const auto all = parameters(bench.model);
-  bench.tape.backward(bench.loss().loss);
-
-  for (uint64_t direction = 0; direction < 3; ++direction) {
-    const double h = 1e-6;  // of directions as long as √(number of parameters)
-    double expected = 0;
-    std::vector<Tensor> start, step;
-    for (const auto& p : all) {
-      const Tensor value = p.parameter.value().clone();
-      const Tensor d = Tensor::empty_like(value);
-      fill_initial(d, Init::uniform(1), RandomKey{11, direction}.derive(p.name), 0);
-      const auto g = p.parameter.grad().to_vector<double>();
-      const auto along = d.to_vector<double>();
-      for (size_t i = 0; i < g.size(); ++i) expected += g[i] * along[i];
-      start.push_back(value);
-      step.push_back(d);
-    }
-    const auto loss_at = [&](double t) {
-      const NoGrad no_grad(bench.tape);
-      for (size_t i = 0; i < all.size(); ++i) {
-        const Variable moved =
-            add(bench.tape.constant(start[i]), scale(bench.tape.constant(step[i]), t));
-        all[i].parameter.value().copy_from(moved.value());
-      }
-      return bench.loss().loss.value().item();
-    };
-    const double difference = (loss_at(h) - loss_at(-h)) / (2 * h);
-    loss_at(0);
-    CHECK(difference == Approx(expected).epsilon(1e-6).margin(0));
-  }
+  test::check_directional_derivatives<Gpt2>(config);
 }
 
-TEST_CASE("recompute gives the same bits and a lower peak") {
-  struct Result {
-    double loss;
-    std::vector<double> gradients;
-    int64_t peak;
-  };
-  const auto run = [](Recompute recompute) {
+TEST_CASE("gpt2: recompute, threads, meta, cache, bf16") {
+  test::check_recompute<Gpt2>(kSmall);
+  test::check_threads<Gpt2>(kSmall);
+  test::check_meta<Gpt2>(kSmall);
+  test::check_bf16<Gpt2>(kSmall);
+  for (const DType dtype : {DType::f32, DType::f64}) {
     Gpt2Config config = kSmall;
-    config.layers = 6;
-    config.recompute = recompute;
-    Bench bench(config);
-    bench.runtime->allocator().reset_peak();
-    const auto result = bench.loss(8, 11);
-    bench.tape.backward(result.loss);
-    return Result{
-        result.loss.value().item(), bench.gradients(),
-        bench.runtime->allocator().peak().by_category[static_cast<size_t>(Category::activations)]};
-  };
-  const Result kept = run(Recompute::none), again = run(Recompute::block);
-  CHECK(kept.loss == again.loss);
-  CHECK(same_bits(again.gradients, kept.gradients));
-  CHECK(2 * again.peak < kept.peak);  // of activations: six blocks' against one's and its input
+    config.dtype = dtype;
+    test::check_cache<Gpt2>(config);
+  }
 }
 
 TEST_CASE("dropout is a function of the key alone, and of training") {
@@ -210,59 +96,6 @@ TEST_CASE("dropout is a function of the key alone, and of training") {
   CHECK(loss(true, {4, 4}) != first);
   CHECK(loss(false, {3, 4}) == loss(false, {3, 5}));
   CHECK(loss(false, {3, 4}) != first);
-}
-
-TEST_CASE("a loss repeats bit for bit, with any number of threads") {
-  const auto run = [](int threads) {
-    Bench bench(kSmall, {.threads = threads});
-    bench.tape.backward(bench.loss(3, 11).loss);
-    return bench.gradients();
-  };
-  const auto one = run(1);
-  CHECK(same_bits(run(1), one));
-  CHECK(same_bits(run(2), one));
-  CHECK(same_bits(run(3), one));
-}
-
-TEST_CASE("meta predicts the bytes of a step exactly") {
-  struct Bytes {
-    CategoryBytes built, forward, after, peak;
-    std::vector<std::string> where;
-  };
-  const auto run = [](Device device, const Gpt2Config& config) {
-    Bench bench(config, {.device = device});
-    Allocator& memory = bench.runtime->allocator();
-    Bytes bytes;
-    bytes.built = memory.live_by_category();
-    memory.reset_peak();
-    {
-      const auto result = bench.loss();
-      bytes.forward = memory.live_by_category();
-      bench.tape.backward(result.loss);
-    }
-    bytes.after = memory.live_by_category();
-    bytes.peak = memory.peak().by_category;
-    bytes.where = memory.peak().where;
-    return bytes;
-  };
-  for (const Recompute recompute : {Recompute::none, Recompute::block})
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      Gpt2Config config = kSmall;
-      config.recompute = recompute;
-      config.dtype = dtype;
-      CAPTURE(dtype, static_cast<int>(recompute));
-      const Bytes real = run(kCpu, config), predicted = run(kMeta, config);
-      CHECK(predicted.built == real.built);
-      CHECK(predicted.forward == real.forward);
-      CHECK(predicted.after == real.after);
-      CHECK(predicted.peak == real.peak);
-      CHECK(predicted.where == real.where);
-      CHECK(real.built[static_cast<size_t>(Category::params)] > 0);
-      CHECK(real.forward[static_cast<size_t>(Category::activations)] > 0);
-      CHECK(real.after[static_cast<size_t>(Category::activations)] == 0);
-      CHECK(real.after[static_cast<size_t>(Category::grads)] >=
-            real.built[static_cast<size_t>(Category::params)]);
-    }
 }
 
 TEST_CASE("a step of 124M on meta takes no memory and little time") {
@@ -327,36 +160,6 @@ TEST_CASE("a frozen table gets no gradient, and the rest get the same") {
   CHECK(!part.model.head.grad());
 }
 
-TEST_CASE("logits from the cache equal those of the whole sequence") {
-  const DType dtype = GENERATE(DType::f32, DType::f64);
-  Gpt2Config config = kSmall;
-  config.dtype = dtype;
-  Bench bench(config);
-  const NoGrad no_grad(bench.tape);
-  const int64_t B = 2, T = config.context;
-  const Tensor tokens = bench.tokens(B, T, 3);
-  const Tensor whole = bench.model.logits(tokens).value();
-  CHECK(whole.shape() == Shape{B, T, config.vocab});
-
-  // A prompt of 4, one of 2 after it, then token by token.
-  KvCache cache = bench.model.make_cache(B);
-  int64_t begin = 0;
-  for (const int64_t length : {4, 2, 1, 1, 1, 1, 1}) {
-    const Tensor part =
-        bench.model.logits(tokens.slice(1, begin, begin + length).contiguous(), &cache).value();
-    CHECK(near(part, whole.slice(1, begin, begin + length), {1e-5, 1e-6}));
-    begin += length;
-    CHECK(cache.length() == begin);
-  }
-  CHECK_THROWS_WITH(bench.model.logits(tokens.slice(1, 0, 1).contiguous(), &cache),
-                    Catch::Contains("context") && Catch::Contains("11"));
-  cache.clear();
-  const Tensor next = bench.model.next_logits(tokens, &cache).value();
-  CHECK(next.shape() == Shape{B, config.vocab});
-  CHECK(near(next, whole.slice(1, T - 1, T).contiguous().view({B, config.vocab}), {1e-5, 1e-6}));
-  CHECK(near(bench.model.next_logits(tokens).value(), next, {1e-5, 1e-6}));
-}
-
 TEST_CASE("loss is the cross entropy of the logits") {
   Bench bench(kSmall);
   const Tensor tokens = bench.tokens(2, 7, 2), targets = bench.tokens(2, 7, 6);
@@ -371,29 +174,6 @@ TEST_CASE("loss is the cross entropy of the logits") {
     want += std::log(sum) - row[classes[i]];
   }
   CHECK(loss == Approx(want).epsilon(1e-6));
-}
-
-TEST_CASE("bf16 is close to f32") {
-  Gpt2Config config = kSmall;
-  Bench full(config);
-  config.dtype = DType::bf16;
-  Bench half(config);
-  // The same draws, rounded.
-  for (size_t i = 0; i < parameters(full.model).size(); ++i) {
-    const auto wide = parameters(full.model)[i], narrow = parameters(half.model)[i];
-    CHECK(same_bits(narrow.parameter.value().to_vector<double>(),
-                    wide.parameter.value().to(DType::bf16).to_vector<double>()));
-  }
-  const auto a = full.loss(), b = half.loss();
-  CHECK(b.loss.dtype() == DType::f32);
-  CHECK(b.loss.value().item() == Approx(a.loss.value().item()).epsilon(2e-3));
-  full.tape.backward(a.loss);
-  half.tape.backward(b.loss);
-  CHECK(half.model.wte.weight.grad().dtype() == DType::f32);
-  auto error = half.gradients();
-  const auto want = full.gradients();
-  for (size_t i = 0; i < want.size(); ++i) error[i] -= want[i];
-  CHECK(norm(error) < 0.03 * norm(want));
 }
 
 TEST_CASE("what cannot be is refused with the numbers") {
