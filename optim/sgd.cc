@@ -7,6 +7,7 @@ namespace sherd {
 Sgd::Sgd(const SgdOptions& options) : options_(options) {
   check(options.momentum >= 0 && options.momentum < 1, "momentum is in [0, 1), got",
         options.momentum);
+  check(!options.nesterov || options.momentum > 0, "Nesterov's way needs a momentum above 0");
 }
 
 void Sgd::prepare(Slot& slot) const {
@@ -30,6 +31,7 @@ bool Sgd::update(const Slot& slot, const StepInput& in, int64_t begin, int64_t e
         .weight_decay = static_cast<R>(slot.weight_decay),
         .momentum = static_cast<R>(options_.momentum),
         .lr = static_cast<R>(in.lr * slot.lr_scale),
+        .nesterov = options_.nesterov,
         .not_finite = &not_finite,
     };
     run_at(slot.value.runtime()->isa(), kernel, begin, end);

@@ -7,12 +7,15 @@ namespace sherd {
 
 struct SgdOptions {
   double momentum = 0;  ///< 0: no state
+  bool nesterov = false;
 };
 
-/// d = grad · grad_scale + weight_decay · w,  momentum: s = momentum·s + d, d = s
+/// d = grad · grad_scale + weight_decay · w
+/// momentum: s = momentum·s + d, then d = s, or d + momentum·s (Nesterov)
 /// w = w - lr · d
 /// value any floating dtype; state `momentum` and (bf16, f16) master, f32 or f64
-/// Sutskever et al. 2013, in the form without (1 - momentum)
+/// throws usage for Nesterov without momentum
+/// Sutskever et al. 2013, in the form without (1 - momentum), Nesterov's as PyTorch has it
 class Sgd : public Optimizer {
  public:
   explicit Sgd(const SgdOptions& options = {});

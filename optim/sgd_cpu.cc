@@ -13,8 +13,9 @@ void Sgd<T>::run(int64_t begin, int64_t end) const {
     const Vec<R> p = load_value<T>(value + i, master + i, n);
     Vec<R> direction = g + p * weight_decay;
     if (momentum_sum != nullptr) {
-      direction = load(momentum_sum + i, n) * momentum + direction;
-      store(momentum_sum + i, direction, n);
+      const Vec<R> s = load(momentum_sum + i, n) * momentum + direction;
+      store(momentum_sum + i, s, n);
+      direction = nesterov ? direction + s * momentum : s;
     }
     store_value<T>(value + i, master + i, p - direction * lr, n);
     spoilt += g - g;

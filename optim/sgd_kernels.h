@@ -16,6 +16,7 @@ struct Sgd {
   const R* grad;
   R* momentum_sum;  ///< nullptr: no momentum
   R grad_scale, weight_decay, momentum, lr;
+  bool nesterov;
   bool* not_finite;
   template <Isa I>
   void run(int64_t begin, int64_t end) const;

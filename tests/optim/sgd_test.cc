@@ -16,12 +16,13 @@ using test::cut;
 using test::same_bits;
 using test::slot_like;
 
-void follow_golden(const std::string& name, double momentum, DType dtype, double tolerance) {
+void follow_golden(const std::string& name, const SgdOptions& options, DType dtype,
+                   double tolerance) {
   const test::Golden golden(name);
   for (const Isa isa : all_isas()) {
     INFO(name << ' ' << name_of(isa) << ' ' << dtype);
     const auto rt = Runtime::create({.isa = isa});
-    Sgd sgd({.momentum = momentum});
+    Sgd sgd(options);
     std::vector<Slot> slots(1);
     slots[0].value = golden.tensor(rt, "in.param", dtype).clone();
     const Tensor grads = golden.tensor(rt, "in.grads", dtype);
@@ -32,7 +33,7 @@ void follow_golden(const std::string& name, double momentum, DType dtype, double
       CHECK(test::near(slots[0].value, want.slice(0, step, step + 1).view({37, 5}),
                        {tolerance, tolerance}));
     }
-    if (momentum == 0) {
+    if (options.momentum == 0) {
       CHECK(slots[0].state.empty());
     } else {
       CHECK(test::near(slots[0].find_state("momentum"), golden.values("out.momentum_buffer"),
@@ -42,10 +43,11 @@ void follow_golden(const std::string& name, double momentum, DType dtype, double
 }
 
 TEST_CASE("five steps are those of PyTorch") {
-  follow_golden("sgd", 0, DType::f32, 1e-6);
-  follow_golden("sgd_momentum", 0.9, DType::f32, 1e-6);
-  follow_golden("sgd", 0, DType::f64, 1e-14);
-  follow_golden("sgd_momentum", 0.9, DType::f64, 1e-14);
+  for (const auto& [dtype, tolerance] : {std::pair(DType::f32, 1e-6), {DType::f64, 1e-14}}) {
+    follow_golden("sgd", {}, dtype, tolerance);
+    follow_golden("sgd_momentum", {.momentum = 0.9}, dtype, tolerance);
+    follow_golden("sgd_nesterov", {.momentum = 0.9, .nesterov = true}, dtype, tolerance);
+  }
 }
 
 TEST_CASE("weight decay pulls through the gradient") {
@@ -105,6 +107,7 @@ TEST_CASE("a gradient that is not finite is named") {
   Sgd sgd;
   CHECK_THROWS_WITH(sgd.step(slots, 1e-2), Contains("not finite") && Contains("slot.9"));
   CHECK_THROWS_WITH(Sgd({.momentum = -1}), Contains("momentum"));
+  CHECK_THROWS_WITH(Sgd({.nesterov = true}), Contains("momentum above 0"));
 }
 
 }  // namespace

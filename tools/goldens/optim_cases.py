@@ -31,10 +31,34 @@ def optimizers():
         case = {"op": "adamw", "lr": 1e-2, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": decay}
         yield optimizer_golden(name, case, lambda params, decay=decay: torch.optim.AdamW(
             params, lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=decay))
-    for name, momentum in [("sgd", 0.0), ("sgd_momentum", 0.9)]:
-        yield optimizer_golden(name, {"op": "sgd", "lr": 1e-2, "momentum": momentum},
-                               lambda params, momentum=momentum: torch.optim.SGD(
-                                   params, lr=1e-2, momentum=momentum))
+    for name, momentum, nesterov in [("sgd", 0.0, False), ("sgd_momentum", 0.9, False),
+                                     ("sgd_nesterov", 0.9, True)]:
+        case = {"op": "sgd", "lr": 1e-2, "momentum": momentum}
+        if nesterov:
+            case["nesterov"] = True
+        yield optimizer_golden(name, case, lambda params, momentum=momentum, nesterov=nesterov:
+                               torch.optim.SGD(params, lr=1e-2, momentum=momentum,
+                                               nesterov=nesterov))
+    yield optimizer_golden("lion", {"op": "lion", "lr": 1e-2, "betas": [0.9, 0.99],
+                                    "weight_decay": 0.1},
+                           lambda params: Lion(params, 1e-2, (0.9, 0.99), 0.1))
+
+
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, program 1."""
+
+    def __init__(self, params, lr, betas, weight_decay):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                p.sub_(torch.sign(beta1 * m + (1 - beta1) * p.grad) * group["lr"])
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
 def clips():
