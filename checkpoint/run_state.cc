@@ -150,6 +150,11 @@ RunState parse_run_state(std::string_view json) {
   state.tokens = count("tokens");
   state.samples = count("samples");
   state.seed = root.at("seed").unsigned_integer();
+  if (const Json* scale = root.find("loss_scale")) {
+    state.loss_scale = {scale->at("value").number(), scale->at("clean_steps").integer()};
+    want(state.loss_scale->value > 0 && state.loss_scale->clean_steps >= 0,
+         "the loss scale makes no sense:", state.loss_scale->value);
+  }
   state.config = root.at("config").string();
   state.tokenizer = root.at("tokenizer").string();
   state.isa = root.at("isa").string();
@@ -157,17 +162,19 @@ RunState parse_run_state(std::string_view json) {
 }
 
 std::string run_state_text(const RunState& state) {
-  return Json(Json::Object{{"format_version", kFormatVersion},
-                           {"step", state.step},
-                           {"optimizer_steps", state.optimizer_steps},
-                           {"tokens", state.tokens},
-                           {"samples", state.samples},
-                           {"seed", state.seed},
-                           {"isa", state.isa},
-                           {"tokenizer", state.tokenizer},
-                           {"config", state.config}})
-             .text() +
-         '\n';
+  Json::Object o{{"format_version", kFormatVersion},
+                 {"step", state.step},
+                 {"optimizer_steps", state.optimizer_steps},
+                 {"tokens", state.tokens},
+                 {"samples", state.samples},
+                 {"seed", state.seed}};
+  if (state.loss_scale)
+    o.emplace_back("loss_scale", Json::Object{{"value", state.loss_scale->value},
+                                              {"clean_steps", state.loss_scale->clean_steps}});
+  o.emplace_back("isa", state.isa);
+  o.emplace_back("tokenizer", state.tokenizer);
+  o.emplace_back("config", state.config);
+  return Json(std::move(o)).text() + '\n';
 }
 
 std::string save_run_state(FileSystem& files, const std::string& folder, const RunState& state,

@@ -17,6 +17,7 @@
 
 #include "checkpoint/file_system.h"
 #include "checkpoint/safetensors.h"
+#include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 
 namespace sherd {
@@ -28,9 +29,10 @@ struct RunState {
   int64_t tokens = 0;           ///< trained on so far
   int64_t samples = 0;          ///< position in the data: the next sample's number
   uint64_t seed = 0;
-  std::string config;     ///< the resolved TOML
-  std::string tokenizer;  ///< Tokenizer::json()
-  std::string isa;        ///< name_of(Isa): bits are promised for one
+  std::optional<LossScale::State> loss_scale;  ///< where there is a dynamic one
+  std::string config;                          ///< the resolved TOML
+  std::string tokenizer;                       ///< Tokenizer::json()
+  std::string isa;                             ///< name_of(Isa): bits are promised for one
 
   bool operator==(const RunState&) const = default;
 };

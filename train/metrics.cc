@@ -1,5 +1,6 @@
 #include "train/metrics.h"
 
+#include <cmath>
 #include <filesystem>
 #include <sstream>
 
@@ -36,7 +37,7 @@ std::string lines_up_to(const std::string& text, std::int64_t steps_kept) {
 std::string metrics_line(const StepMetrics& m) {
   Json::Object o{{"step", m.step}, {"tokens", m.tokens}, {"epoch", m.epoch}, {"loss", m.loss}};
   if (m.val_loss) o.emplace_back("val_loss", *m.val_loss);
-  o.emplace_back("grad_norm", m.grad_norm);
+  o.emplace_back("grad_norm", std::isfinite(m.grad_norm) ? Json(m.grad_norm) : Json());
   o.emplace_back("lr", m.lr);
   o.emplace_back("step_ms", m.step_ms);
   o.emplace_back("tokens_per_s", m.tokens_per_s);
@@ -44,6 +45,7 @@ std::string metrics_line(const StepMetrics& m) {
   o.emplace_back("peak_bytes", m.peak_bytes);
   o.emplace_back("comm_bytes", comm_json(m.comm_bytes));
   o.emplace_back("exposed_comm_ms", m.exposed_comm_ms);
+  if (m.loss_scale) o.emplace_back("loss_scale", *m.loss_scale);
   o.emplace_back("skipped", m.skipped);
   return Json(std::move(o)).text(0);
 }

@@ -21,7 +21,7 @@ struct StepMetrics {
   std::int64_t epoch = 0;          ///< of this step's first sample, from 0
   double loss = 0;                 ///< mean over this step's tokens
   std::optional<double> val_loss;  ///< after this step, where it was evaluated
-  double grad_norm = 0;            ///< before clipping
+  double grad_norm = 0;            ///< before clipping; not finite where the step was skipped
   double lr = 0;
   double step_ms = 0;  ///< evaluation and saving not included
   double tokens_per_s = 0;
@@ -30,7 +30,8 @@ struct StepMetrics {
       0;  ///< the most that was allocated during this step, evaluation included
   CommBytes comm_bytes;
   double exposed_comm_ms = 0;
-  bool skipped = false;  ///< the optimizer was not run
+  std::optional<double> loss_scale;  ///< of this step, where it is dynamic
+  bool skipped = false;              ///< gradients overflowed: the optimizer was not run
 };
 
 /// One line, without the newline.

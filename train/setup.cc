@@ -122,19 +122,31 @@ ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& 
   return plan;
 }
 
-double backward_scale(const RunConfig& config) {
-  const double scale = config.precision.fixed_loss_scale();
-  if (config.precision.compute != "f16") return scale;
-  return std::ldexp(scale, -ceil_log2(static_cast<std::uint64_t>(config.train.micro_batch *
-                                                                 config.model.context)));
+LossScale make_loss_scale(const PrecisionSection& precision) {
+  return LossScale({.start = precision.first_loss_scale(),
+                    .dynamic = precision.dynamic_loss_scale(),
+                    .window = precision.loss_scale_window,
+                    .floor = precision.dynamic_loss_scale() ? precision.loss_scale_floor
+                                                            : precision.first_loss_scale()});
+}
+
+double backward_scale(const RunConfig& config, double loss_scale) {
+  if (config.precision.compute != "f16") return loss_scale;
+  return std::ldexp(loss_scale, -ceil_log2(static_cast<std::uint64_t>(config.train.micro_batch *
+                                                                      config.model.context)));
 }
 
 std::vector<std::string> scaling_rules(const RunConfig& config) {
   std::vector<std::string> lines;
-  if (const double scale = backward_scale(config); scale != 1)
+  const double loss_scale = config.precision.first_loss_scale();
+  const double scale = backward_scale(config, loss_scale);
+  if (scale != 1 || config.precision.dynamic_loss_scale())
     lines.push_back(detail::concat(
-        "backward starts from 2^", std::ilogb(scale), ": loss scale ",
-        config.precision.fixed_loss_scale(),
+        "backward starts from 2^", std::ilogb(scale), ": loss scale ", loss_scale,
+        config.precision.dynamic_loss_scale()
+            ? detail::concat(", halved when gradients overflow, doubled after ",
+                             config.precision.loss_scale_window, " steps without")
+            : "",
         config.precision.compute != "f16"
             ? ""
             : detail::concat(", by ", config.train.micro_batch * config.model.context,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dist/comm/ranks_options.h"
+#include "optim/loss_scale.h"
 #include "optim/lr_schedule.h"
 #include "optim/param_groups.h"
 #include "train/config.h"
@@ -25,9 +26,11 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim);
 /// [dist] with [precision]'s reduce dtype and [train]'s order; `all` are the model's parameters.
 ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& all);
 
+LossScale make_loss_scale(const PrecisionSection& precision);
+
 /// What backward starts from, a power of two: the loss scale; with f16 compute, whose gradients of
 /// activations are f16, by the tokens of a micro-batch, rounded up to a power of two, smaller.
-double backward_scale(const RunConfig& config);
+double backward_scale(const RunConfig& config, double loss_scale);
 
 /// What is divided and multiplied where, a line each, for what is not plain f32.
 std::vector<std::string> scaling_rules(const RunConfig& config);

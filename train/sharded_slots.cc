@@ -21,6 +21,10 @@ GradNorm ShardedSlots::norm(double scale, NormKind kind) const {
 
 void ShardedSlots::step(Optimizer& optimizer, double lr, double grad_scale) {
   optimizer.step(slots_, lr, grad_scale);
+  skip();
+}
+
+void ShardedSlots::skip() {
   for (auto& slot : slots_) slot.grad = {};
   module_.finish_step();
 }

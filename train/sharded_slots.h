@@ -33,6 +33,8 @@ class ShardedSlots {
   /// Updates with gradient · grad_scale; then the gradients go, and parameters that rest whole are
   /// whole again. Blocks until all ranks are here.
   void step(Optimizer& optimizer, double lr, double grad_scale = 1);
+  /// Instead of step(): the gradients go, and nothing is updated. Blocks until all ranks are here.
+  void skip();
 
  private:
   ShardedModule& module_;

@@ -78,7 +78,7 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
       schedule_(make_schedule(config)),
       plan_(make_plan(config, parameters_)),
       mesh_(comm_, plan_.replicas),
-      backward_scale_(backward_scale(config)) {
+      loss_scale_(make_loss_scale(config.precision)) {
   if (first_rank()) folder_.emplace(config.run.out, use_of(config, checkpoint_.path));
   sharded_ = fully_shard(*model_, tape_, mesh_, plan_);
   if (!resumed()) sharded_->init(seed());
@@ -108,6 +108,7 @@ void Trainer::resume(const RunState& saved) {
         "steps, more than run.steps =", config_.run.steps);
   load(checkpoint_.path);
   optimizer_->set_steps(saved.optimizer_steps);
+  if (loss_scale_.dynamic() && saved.loss_scale) loss_scale_.set_state(*saved.loss_scale);
 }
 
 void Trainer::load(const std::string& path) {
@@ -133,6 +134,7 @@ void Trainer::save() {
   const std::vector<NamedTensor> model = whole_model();
   const std::vector<Slot> slots = whole_slots();
   state_.optimizer_steps = optimizer_->steps();
+  if (loss_scale_.dynamic()) state_.loss_scale = loss_scale_.state();
   if (first_rank()) {
     PosixFileSystem files;
     save_run_state(files, folder_->checkpoints(config_.checkpoint.dir), state_, model, slots,
@@ -196,15 +198,26 @@ StepMetrics Trainer::step() {
   tell("has the step's loss: ", loss.tokens, " tokens of ", comm_.size(), " ranks");
   // Backward gave gradients of the scaled sum of losses; this is the one division by the tokens.
   const double per_token = loss.tokens > 0 ? 1 / static_cast<double>(loss.tokens) : 0;
-  const double scale = per_token / backward_scale_;
+  const double scale = per_token / backward_scale_now();
   const GradNorm norm = slots_->norm(scale);
-  if (!norm.not_finite.empty())
+  // The norm is the same on every rank, and so all ranks skip.
+  const bool overflowed = !std::isfinite(norm.norm);
+  const bool skip = overflowed && loss_scale_.can_back_off();
+  if (!skip && !norm.not_finite.empty())
     explain_not_finite(0, num_micro_batches(), "a gradient is not finite: " + norm.not_finite);
   // Another rank has it, and ends this one when it has found out more.
-  if (!std::isfinite(norm.norm)) comm_.barrier({"a gradient is not finite"});
-  const double lr = schedule_.at(state_.step);
-  tell("updates its part of the parameters: gradient norm ", norm.norm, ", lr ", lr);
-  slots_->step(*optimizer_, lr, scale * clip_factor(norm.norm, config_.train.clip_norm));
+  if (!skip && overflowed) comm_.barrier({"a gradient is not finite"});
+  const double lr = schedule_.at(optimizer_->steps());
+  const double loss_scale = loss_scale_.value();
+  if (skip) {
+    tell("skips the update: gradients overflowed at loss scale ", loss_scale);
+    slots_->skip();
+    loss_scale_.step_skipped();
+  } else {
+    tell("updates its part of the parameters: gradient norm ", norm.norm, ", lr ", lr);
+    slots_->step(*optimizer_, lr, scale * clip_factor(norm.norm, config_.train.clip_norm));
+    loss_scale_.step_taken();
+  }
   tell("ends step ", state_.step + 1);
 
   StepMetrics m;
@@ -214,6 +227,8 @@ StepMetrics Trainer::step() {
   state_.samples += config_.samples_per_step();
   m.loss = loss.sum * per_token;
   m.grad_norm = norm.norm;
+  m.skipped = skip;
+  if (loss_scale_.dynamic()) m.loss_scale = loss_scale;
   m.lr = lr;
   const double seconds = steady_seconds() - begin_s;
   m.step_ms = seconds * 1e3;
@@ -279,7 +294,8 @@ Trainer::Loss Trainer::forward_backward(std::int64_t k) {
   const Loss out{loss.loss.value().item(), loss.tokens};
   if (!std::isfinite(out.sum)) return out;
   const Tensor& value = loss.loss.value();
-  tape_.backward(loss.loss, Tensor::full(runtime_, value.shape(), backward_scale_, value.dtype()));
+  tape_.backward(loss.loss,
+                 Tensor::full(runtime_, value.shape(), backward_scale_now(), value.dtype()));
   return out;
 }
 
@@ -350,7 +366,9 @@ std::int64_t Trainer::num_micro_batches() const {
   return config_.train.num_accumulate(config_.dist.ranks);
 }
 
-void Trainer::show(const StepMetrics& m, Progress& progress) const {
+void Trainer::show(const StepMetrics& m, Progress& progress) {
+  if (const auto remark = health_.remark(m))
+    progress.line(detail::concat("step ", m.step, ": ", *remark));
   if (m.val_loss) {
     char text[80];
     std::snprintf(text, sizeof text, "step %lld: validation loss %.4f",

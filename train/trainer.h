@@ -22,6 +22,7 @@
 #include "nn/models/language_model.h"
 #include "train/dataset.h"
 #include "train/find_checkpoint.h"
+#include "train/health.h"
 #include "train/metrics.h"
 #include "train/run_folder.h"
 #include "train/sampler.h"
@@ -123,7 +124,8 @@ class Trainer {
   void tell(const A&... a) const {
     if (narrate_) narrate_(detail::concat("rank ", rank(), ' ', a...));
   }
-  void show(const StepMetrics& metrics, Progress& progress) const;
+  void show(const StepMetrics& metrics, Progress& progress);
+  double backward_scale_now() const { return backward_scale(config_, loss_scale_.value()); }
 
   const RunConfig config_;
   const TrainerOptions options_;
@@ -145,11 +147,12 @@ class Trainer {
   DeviceMesh mesh_;
   std::unique_ptr<ShardedModule> sharded_;
   std::optional<ShardedSlots> slots_;
-  const double backward_scale_;
+  LossScale loss_scale_;
   std::function<void(const std::string&)> narrate_;
   TrafficBytes received_{};  // up to the last step
   double gemm_rate_ = 0;
   MemoryPeak peak_;
+  Health health_;
   std::vector<std::string> warnings_;
 };
 

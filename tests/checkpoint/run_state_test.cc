@@ -32,6 +32,7 @@ struct Run {
     state.config = "[run]\nname = \"é\"\n";
     state.isa = "avx2";
     state.seed = 0xffffffffffffffff;
+    state.loss_scale = LossScale::State{0.5, 17};
   }
   void add(const std::string& name, const Shape& shape, DType dtype, double fill) {
     Slot slot;

@@ -151,9 +151,6 @@ TEST_CASE("what this version cannot do is refused by name") {
         "model.kv_heads: 2 is not available in this version for gpt2; available: heads = 4");
   CHECK(error_with("data.tokenizer=bpe:x.json") ==
         "data.tokenizer: bpe is not available in this version; available: byte, char");
-  CHECK(error_with("precision.loss_scale=dynamic") ==
-        "precision.loss_scale: dynamic is not available in this version; available: auto, none, a "
-        "power of two");
   for (const char* override :
        {"precision.master=f64", "precision.moments=bf16", "dist.engine=nccl", "offload.params=cpu",
         "offload.gradients=nvme", "offload.optimizer=cpu", "offload.activations=cpu",
@@ -218,6 +215,10 @@ TEST_CASE("values and combinations that make no sense are refused") {
   for (const char* override : {"run.steps=0",
                                "precision.loss_scale=0",
                                "precision.loss_scale=-2",
+                               "precision.loss_scale_start=3",
+                               "precision.loss_scale_floor=0",
+                               "precision.loss_scale_floor=131072",
+                               "precision.loss_scale_window=0",
                                "precision.loss_scale=inf",
                                "run.steps=-5",
                                "run.memory_limit=0",

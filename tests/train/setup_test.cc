@@ -32,25 +32,44 @@ TEST_CASE("the runtime is what [run] says") {
 TEST_CASE("halves: wires, what backward starts from, and how it is said") {
   const RunConfig plain = config();
   CHECK(make_plan(plain, {}).reduce == DType::f32);
-  CHECK(backward_scale(plain) == 1);
+  CHECK(backward_scale(plain, 1) == 1);
   CHECK(scaling_rules(plain).empty());
   CHECK(make_plan(config({"precision.reduce=bf16"}), {}).reduce == DType::bf16);
 
   const RunConfig wire = config({"precision.reduce=f16", "dist.ranks=6"});
   CHECK(make_plan(wire, {}).reduce == DType::f16);
-  CHECK(backward_scale(wire) == 1);
+  CHECK(backward_scale(wire, 1) == 1);
   CHECK(scaling_rules(wire) ==
         std::vector<std::string>{"gradients are divided by 8 before they travel in f16, and their "
                                  "sums over 6 ranks multiplied by it"});
   // 3 x 50 tokens: the next power of two is 2^8.
   const RunConfig half = config({"precision.compute=f16", "precision.loss_scale=16",
                                  "train.micro_batch=3", "model.context=50"});
-  CHECK(backward_scale(half) == 0x1p-4);
+  CHECK(backward_scale(half, 16) == 0x1p-4);
   CHECK(scaling_rules(half) ==
         std::vector<std::string>{
             "backward starts from 2^-4: loss scale 16, by 150 tokens a micro-batch, up to a power "
             "of two, smaller in f16; undone exactly before the norm"});
-  CHECK(backward_scale(config({"precision.loss_scale=1024"})) == 1024);
+  CHECK(make_loss_scale(config({"precision.loss_scale=1024"}).precision).value() == 1024);
+  CHECK(make_loss_scale(plain.precision).value() == 1);
+  CHECK_FALSE(make_loss_scale(half.precision).dynamic());
+}
+
+TEST_CASE("f16 computes with a dynamic loss scale unless told otherwise, and says so") {
+  const RunConfig c = config({"precision.compute=f16", "train.micro_batch=2", "model.context=64"});
+  LossScale scale = make_loss_scale(c.precision);
+  CHECK(scale.dynamic());
+  CHECK(scale.value() == 65536);
+  CHECK(backward_scale(c, scale.value()) == 512);
+  CHECK(scaling_rules(c) ==
+        std::vector<std::string>{
+            "backward starts from 2^9: loss scale 65536, halved when gradients overflow, doubled "
+            "after 2000 steps without, by 128 tokens a micro-batch, up to a power of two, smaller "
+            "in f16; undone exactly before the norm"});
+  CHECK_FALSE(
+      make_loss_scale(config({"precision.compute=f16", "precision.loss_scale=none"}).precision)
+          .dynamic());
+  CHECK(make_loss_scale(config({"precision.loss_scale=dynamic"}).precision).dynamic());
 }
 
 TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {

@@ -84,6 +84,93 @@ TEST_CASE("f16 trains alike in all strategies, and as f32 does") {
   require_equal_losses(small, "scaled", "f32");
 }
 
+TEST_CASE("gradients that overflow in f16 skip the step on all ranks, and halve the loss scale") {
+  const SmallRun small;
+  const auto with = [](std::vector<std::string> more) {
+    for (const char* set :
+         {"run.steps=16", "run.threads_per_rank=1", "dist.ranks=2", "dist.sync=every",
+          "train.accumulate=2", "precision.compute=f16", "precision.loss_scale_start=8388608",
+          "precision.loss_scale_window=3", "optim.warmup=8"})
+      more.emplace_back(set);
+    return more;
+  };
+  train_ranks(small, "ddp", with({}));
+  const auto lines = metrics(small, "ddp");
+  double scale = 0x1p23;
+  int clean = 0, skipped = 0, taken = 0;
+  for (const Json& line : lines) {
+    CHECK(line.at("loss_scale").number() == scale);
+    if (line.at("skipped").boolean()) {
+      ++skipped;
+      scale /= 2;
+      clean = 0;
+      CHECK(line.at("grad_norm") == Json());
+    } else {
+      if (++clean == 3) {
+        scale *= 2;
+        clean = 0;
+      }
+      ++taken;
+      // Warm-up ticks with the steps that are taken alone.
+      if (taken <= 8) CHECK(line.at("lr").number() == Approx(3e-3 * taken / 9).epsilon(1e-12));
+    }
+  }
+  CHECK(skipped >= 3);
+  CHECK(taken >= 5);
+
+  for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp", "fsdp-keep"}) {
+    INFO(strategy);
+    train_ranks(small, strategy, with({std::string("dist.strategy=") + strategy}));
+    require_equal_losses(small, strategy, "ddp");
+  }
+  // A checkpoint has the scale and how long it has been clean.
+  const auto skipping = static_cast<std::int64_t>(
+      std::find_if(lines.begin(), lines.end(),
+                   [](const Json& line) { return !line.at("skipped").boolean(); }) -
+      lines.begin());
+  train_ranks(small, "stopped", with({"dist.strategy=fsdp"}), "", skipping + 2);
+  train_ranks(small, "stopped", with({"dist.strategy=zero2"}), "latest");
+  require_equal_losses(small, "stopped", "ddp");
+}
+
+TEST_CASE("an overflow at the smallest loss scale ends the run with the op that made it") {
+  const SmallRun small;
+  const std::string error = error_of(
+      [&] {
+        train_ranks(
+            small, "run",
+            {"dist.ranks=2", "run.steps=4", "run.threads_per_rank=1", "precision.compute=f16",
+             "precision.loss_scale_start=4294967296", "precision.loss_scale_floor=2147483648"});
+      },
+      ErrorKind::numeric);
+  CHECK_THAT(error, Catch::Contains("step 2: a gradient is not finite"));
+}
+
+TEST_CASE("case 19: f16 with a loss scale trains where most ranks have no row of a parameter") {
+  const SmallRun small;
+  // Five characters and a context of four: the head and the positions have fewer rows than ranks.
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += "abcd\n"[(i * i + i / 7) % 5];
+  write_file(small.folder / "five.txt", text);
+  const auto run = [&](const std::string& name, const std::string& strategy, int ranks) {
+    train_ranks(small, name,
+                {"data.files=[\"" + (small.folder / "five.txt") + "\"]", "data.tokenizer=char",
+                 "dist.ranks=" + std::to_string(ranks), "dist.strategy=" + strategy,
+                 "dist.sync=every", "run.steps=12", "run.threads_per_rank=1", "model.context=4",
+                 "train.micro_batch=2", "model.tied=false", "precision.compute=f16",
+                 "precision.reduce=f16", "precision.loss_scale_start=8388608"});
+  };
+  run("ddp", "ddp", 8);
+  const auto lines = metrics(small, "ddp");
+  CHECK(lines.front().at("skipped").boolean());
+  CHECK_FALSE(lines.back().at("skipped").boolean());
+  for (const char* strategy : {"zero1", "zero2", "fsdp"}) {
+    INFO(strategy);
+    run(strategy, strategy, 8);
+    require_equal_losses(small, strategy, "ddp");
+  }
+}
+
 TEST_CASE("a rank's error ends all ranks with it") {
   const SmallRun small;
   train_ranks(small, "run", {"dist.ranks=2", "run.steps=1"});

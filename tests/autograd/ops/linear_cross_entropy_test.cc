@@ -40,6 +40,20 @@ OpCase case_of(const char* name, int64_t C, int64_t V, std::vector<int64_t> targ
           .half = {2e-2, 3e-2}};
 }
 
+TEST_CASE("linear_cross_entropy in f16 keeps gradients that are small until they are scaled") {
+  const auto rt = Runtime::create();
+  Tape tape(rt);
+  // The right one of two classes has all but 4e-8 of the probability: less than f16 can tell from
+  // 0.
+  const Variable h = tape.leaf(Tensor::from<double>(rt, {1, 1}, {1.0}).to(DType::f16));
+  const Variable w = tape.leaf(Tensor::from<double>(rt, {2, 1}, {0.0, -17.0}).to(DType::f16));
+  const LossResult r = linear_cross_entropy(h, w, Tensor::from<int32_t>(rt, {1}, {0}));
+  tape.backward(r.loss, Tensor::full(rt, {}, 0x1p20));
+  const double rest = 1 / (1 + std::exp(17.0));
+  CHECK(h.grad().item() == Approx(-17 * rest * 0x1p20).epsilon(1e-2));
+  CHECK(w.grad().to_vector<double>()[1] == Approx(rest * 0x1p20).epsilon(1e-2));
+}
+
 TEST_CASE("linear_cross_entropy over odd sizes") {
   run(case_of("some ignored", 9, 21, {3, 0, -1, 20, 7}));
   run(case_of("all ignored", 5, 7, {-1, -1}));
