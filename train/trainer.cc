@@ -12,6 +12,7 @@
 #include "nn/init.h"
 #include "optim/grad_clip.h"
 #include "train/batch.h"
+#include "train/event_file.h"
 #include "train/gemm_rate.h"
 #include "train/make_model.h"
 #include "train/model_flops.h"
@@ -163,7 +164,11 @@ std::vector<Slot> Trainer::whole_slots() {
 
 void Trainer::run(std::ostream& out) {
   std::optional<MetricsFile> metrics;
-  if (first_rank()) metrics.emplace(folder_->metrics_path(), state_.step);
+  std::optional<EventFile> events;
+  if (first_rank()) {
+    metrics.emplace(folder_->metrics_path(), state_.step);
+    if (config_.log.tensorboard) events.emplace(folder_->path(), state_.step, state_.config);
+  }
   const bool plain = !first_rank() && options_.progress != ProgressMode::quiet;
   Progress progress(out, plain ? ProgressMode::plain : options_.progress);
   if (options_.narrate > 0) narrate_to([&out](const std::string& line) { out << line << '\n'; });
@@ -177,6 +182,7 @@ void Trainer::run(std::ostream& out) {
     take_peak(m);
     stop = share_counters(m);
     if (metrics) metrics->append(m);
+    if (events) events->append(m);
     show(m, progress);
     if (finished() || stop || (save_every > 0 && state_.step % save_every == 0)) save();
   }

@@ -9,7 +9,7 @@
 namespace sherd {
 
 struct LogSection {
-  bool tensorboard = false;
+  bool tensorboard = true;
   std::string trace_steps;
   bool memory = false;
   std::int64_t sample = 0;
@@ -24,7 +24,6 @@ struct LogSection {
   }
 
   void validate() const {
-    check_absent("tensorboard", "a TensorBoard file", tensorboard);
     check_absent("trace_steps", "a trace", !trace_steps.empty());
     check_field(sample >= 0, "sample", "expected >= 0, got", sample);
     check_field(sample == 0 || !sample_prompt.empty(), "sample_prompt",
