@@ -1,5 +1,7 @@
 #include "nn/feed_forward.h"
 
+#include "autograd/regenerate.h"
+
 namespace sherd {
 
 FeedForward::FeedForward(Tape& tape, const FeedForwardConfig& config)
@@ -18,7 +20,10 @@ void FeedForward::fields(ModuleVisitor& visit) {
 
 Variable FeedForward::forward(const Variable& x, const ForwardOptions& options) const {
   const Context in("mlp");
-  return dropout.forward(down.forward(up.forward(x), Activation::gelu_tanh), options);
+  const Variable u = up.forward(x);
+  Variable y = dropout.forward(down.forward(u, Activation::gelu_tanh), options);
+  if (options.recompute.mlp) regenerate(u, [this, x] { return up.forward(x); });
+  return y;
 }
 
 }  // namespace sherd

@@ -1,6 +1,7 @@
 // ForwardOptions: what a forward pass depends on beside its inputs and parameters.
 #pragma once
 
+#include "nn/recompute_choice.h"
 #include "tensor/random.h"
 
 namespace sherd {
@@ -10,11 +11,12 @@ struct ForwardOptions {
   bool training = false;
   /// Of this micro-batch: derived from (seed, step, micro-batch). Equal keys drop equal elements.
   RandomKey key{};
+  Recompute recompute{};
 
   /// For the part of the model called `part` (a name or an index): parts draw independently.
   template <class Part>
   ForwardOptions at(const Part& part) const {
-    return {training, key.derive(part)};
+    return {training, key.derive(part), recompute};
   }
 };
 

@@ -1,6 +1,7 @@
 #include "nn/gated_feed_forward.h"
 
 #include "autograd/ops/swiglu.h"
+#include "autograd/regenerate.h"
 
 namespace sherd {
 
@@ -24,7 +25,13 @@ void GatedFeedForward::fields(ModuleVisitor& visit) {
 
 Variable GatedFeedForward::forward(const Variable& x, const ForwardOptions& options) const {
   const Context in("mlp");
-  return dropout.forward(down.forward(swiglu(gate_up.forward(x))), options);
+  const Variable g = gate_up.forward(x);
+  const Variable s = swiglu(g);
+  Variable y = dropout.forward(down.forward(s), options);
+  if (options.recompute.activation || options.recompute.mlp)
+    regenerate(s, [g] { return swiglu(g); });
+  if (options.recompute.mlp) regenerate(g, [this, x] { return gate_up.forward(x); });
+  return y;
 }
 
 }  // namespace sherd

@@ -3,6 +3,7 @@
 #include "autograd/ops/attention.h"
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape_ops.h"
+#include "autograd/regenerate.h"
 
 namespace sherd {
 
@@ -49,8 +50,11 @@ Variable SelfAttention::forward(const Variable& x, const ForwardOptions& options
                                 LayerKvCache* cache, const Tensor& rotary_rows) const {
   const Context in("attn");
   const int64_t B = x.size(0), T = x.size(1), C = x.size(2), D = C / heads;
-  Variable qkv_BTHD = reshape(qkv.forward(x), {B, T, heads + 2 * kv_heads, D});
-  if (rotary_rows) qkv_BTHD = rotary(qkv_BTHD, rotary_rows, heads + kv_heads);
+  const auto project = [this, x, rotary_rows, B, T, D] {
+    const Variable all = reshape(qkv.forward(x), {B, T, heads + 2 * kv_heads, D});
+    return rotary_rows ? rotary(all, rotary_rows, heads + kv_heads) : all;
+  };
+  const Variable qkv_BTHD = project();
   const auto parts = split(qkv_BTHD, 2, {heads, kv_heads, kv_heads});
   const Variable& q = parts[0];
   Variable k = parts[1], v = parts[2];
@@ -59,8 +63,12 @@ Variable SelfAttention::forward(const Variable& x, const ForwardOptions& options
     k = x.tape().constant(all_k);
     v = x.tape().constant(all_v);
   }
-  const Variable y = attention(q, k, v, {.causal = true});  // [B, T, H, D]
-  return dropout.forward(proj.forward(reshape(y, {B, T, C})), options);
+  const auto attend = [q, k, v] { return attention(q, k, v, {.causal = true}); };
+  const Variable y = attend();  // [B, T, H, D]
+  Variable out = dropout.forward(proj.forward(reshape(y, {B, T, C})), options);
+  if (options.recompute.attention) regenerate(y, attend);
+  if (options.recompute.qkv) regenerate(qkv_BTHD, project);
+  return out;
 }
 
 }  // namespace sherd

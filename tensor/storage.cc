@@ -41,6 +41,17 @@ void Storage::release() {
   resident_ = false;
 }
 
+void Storage::take_bytes(Storage& other) {
+  check(!resident_ && other.resident_ && !other.foreign_ && other.bytes_ == bytes_ &&
+            other.runtime_ == runtime_,
+        "a storage takes the bytes of another of its size and runtime, while it has none:", owner_,
+        bytes_, other.bytes_);
+  other.recategorize(category_);
+  data_ = std::exchange(other.data_, nullptr);
+  other.resident_ = false;
+  resident_ = true;
+}
+
 std::byte* Storage::data() const {
   if (guard_ != nullptr) guard_->before_access(*this);
   return unguarded_data();

@@ -55,6 +55,14 @@ class Storage {
   std::byte* unguarded_data() const;
   /// `guard` outlives this storage, or is taken away with nullptr.
   void set_guard(StorageGuard* guard) { guard_ = guard; }
+  /// The same with a guard that lives as long as this storage.
+  void own_guard(std::unique_ptr<StorageGuard> guard) {
+    owned_guard_ = std::move(guard);
+    guard_ = owned_guard_.get();
+  }
+  /// Takes the bytes of `other`, which has as many and is left without. Throws usage unless these
+  /// are released and those are there, of the same runtime and not foreign.
+  void take_bytes(Storage& other);
   size_t bytes() const { return bytes_; }
   const RuntimePtr& runtime() const { return runtime_; }
   Category category() const { return category_; }
@@ -77,6 +85,7 @@ class Storage {
   bool resident_ = false;
   uint64_t version_ = 0;
   StorageGuard* guard_ = nullptr;
+  std::unique_ptr<StorageGuard> owned_guard_;
 };
 
 }  // namespace sherd

@@ -1,10 +1,20 @@
 #include "train/make_model.h"
 
+#include <algorithm>
+
 namespace sherd {
 namespace {
 
 Recompute recompute_of(const TrainSection& train) {
-  return train.recompute.front() == "block" ? Recompute::block : Recompute::none;
+  const auto has = [&](const char* what) {
+    return std::find(train.recompute.begin(), train.recompute.end(), what) != train.recompute.end();
+  };
+  return {.block = has("block"),
+          .activation = has("activation"),
+          .norm = has("norm"),
+          .mlp = has("mlp"),
+          .qkv = has("qkv"),
+          .attention = has("attention")};
 }
 
 RotaryOptions rotary_options(const ModelSection& m) {

@@ -89,8 +89,11 @@ void Gpt2Block::fields(ModuleVisitor& visit) {
 
 Variable Gpt2Block::forward(const Variable& x, const ForwardOptions& options,
                             LayerKvCache* cache) const {
-  const Variable y = add(x, attn.forward(ln1.forward(x), options.at("attn"), cache));
-  return add(y, mlp.forward(ln2.forward(y), options.at("mlp")));
+  const Variable y = residual_part(x, ln1, options, [&](const Variable& n) {
+    return attn.forward(n, options.at("attn"), cache);
+  });
+  return residual_part(y, ln2, options,
+                       [&](const Variable& n) { return mlp.forward(n, options.at("mlp")); });
 }
 
 Gpt2::Gpt2(Tape& tape, const Gpt2Config& c)
@@ -117,7 +120,9 @@ Variable Gpt2::hidden(const Tensor& tokens, const ForwardOptions& options, KvCac
   const Span at = positions(tokens, cache);
   Variable x = add(wte.forward(tokens), wpe.forward(indices(tokens.runtime(), at.begin, at.end)));
   x = Dropout(config.dropout).forward(x, options.at("embedding"));
-  x = run_blocks(blocks, std::move(x), config.recompute, options, cache);
+  ForwardOptions blocks_options = options;
+  blocks_options.recompute = config.recompute;
+  x = run_blocks(blocks, std::move(x), blocks_options, cache);
   const Context in("lnf");
   return lnf.forward(x);
 }

@@ -23,7 +23,7 @@ struct Gpt2Config {
   int64_t context = 1024;
   double dropout = 0;  ///< of the embeddings and of what each part adds to the residual stream
   bool tied = true;    ///< the head's weight is the token table
-  Recompute recompute = Recompute::none;
+  Recompute recompute = kRecomputeNone;
   DType dtype = DType::f32;
 
   /// Throws usage on a size that is not positive, heads that do not divide channels, or a dropout

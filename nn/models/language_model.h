@@ -7,16 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "autograd/ops/arithmetic.h"
 #include "autograd/ops/linear_cross_entropy.h"
 #include "autograd/recompute.h"
+#include "autograd/regenerate.h"
 #include "nn/forward_options.h"
 #include "nn/kv_cache.h"
 #include "nn/module.h"
 
 namespace sherd {
-
-/// What backward runs again instead of keeping it.
-enum class Recompute { none, block };
 
 struct LanguageModelSizes {
   int64_t layers = 0;
@@ -67,18 +66,28 @@ class LanguageModel : public Module {
   Span positions(const Tensor& tokens, const KvCache* cache) const;
 };
 
+/// x + part(norm(x)): one of the two parts of a pre-norm block.
+template <class Norm, class Part>
+Variable residual_part(const Variable& x, const Norm& norm, const ForwardOptions& options,
+                       const Part& part) {
+  const Variable n = norm.forward(x);
+  Variable y = add(x, part(n));
+  if (options.recompute.norm) regenerate(n, [&norm, x] { return norm.forward(x); });
+  return y;
+}
+
 /// x through the blocks in order; Block has forward(x, options, LayerKvCache*, more...). What
-/// `more` holds is kept for backward where blocks are recomputed.
+/// `more` holds is kept for backward where blocks are recomputed, as options.recompute says.
 template <class Block, class... More>
-Variable run_blocks(const std::vector<Block>& blocks, Variable x, Recompute what,
-                    const ForwardOptions& options, KvCache* cache, const More&... more) {
+Variable run_blocks(const std::vector<Block>& blocks, Variable x, const ForwardOptions& options,
+                    KvCache* cache, const More&... more) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Context in("blocks.", i);
     const auto forward = [&block = blocks[i], options = options.at(i), more...](
                              const Variable& input, LayerKvCache* layer) {
       return block.forward(input, options, layer, more...);
     };
-    if (what == Recompute::block && cache == nullptr)
+    if (options.recompute.block && cache == nullptr)
       x = recompute("block", {x}, [forward](const std::vector<Variable>& inputs) {
         return forward(inputs[0], nullptr);
       });

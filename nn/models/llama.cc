@@ -82,8 +82,11 @@ void LlamaBlock::fields(ModuleVisitor& visit) {
 
 Variable LlamaBlock::forward(const Variable& x, const ForwardOptions& options, LayerKvCache* cache,
                              const Tensor& rotary_rows) const {
-  const Variable y = add(x, attn.forward(norm1.forward(x), options.at("attn"), cache, rotary_rows));
-  return add(y, mlp.forward(norm2.forward(y), options.at("mlp")));
+  const Variable y = residual_part(x, norm1, options, [&](const Variable& n) {
+    return attn.forward(n, options.at("attn"), cache, rotary_rows);
+  });
+  return residual_part(y, norm2, options,
+                       [&](const Variable& n) { return mlp.forward(n, options.at("mlp")); });
 }
 
 Llama::Llama(Tape& tape, const LlamaConfig& c)
@@ -109,7 +112,9 @@ void Llama::fields(ModuleVisitor& visit) {
 Variable Llama::hidden(const Tensor& tokens, const ForwardOptions& options, KvCache* cache) const {
   const Span at = positions(tokens, cache);
   Variable x = Dropout(config.dropout).forward(wte.forward(tokens), options.at("embedding"));
-  x = run_blocks(blocks, std::move(x), config.recompute, options, cache,
+  ForwardOptions blocks_options = options;
+  blocks_options.recompute = config.recompute;
+  x = run_blocks(blocks, std::move(x), blocks_options, cache,
                  rotary_table_.slice(0, at.begin, at.end));
   const Context in("normf");
   return normf.forward(x);

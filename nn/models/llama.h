@@ -27,7 +27,7 @@ struct LlamaConfig {
   double norm_eps = 1e-5;
   double dropout = 0;  ///< of the embeddings and of what each part adds to the residual stream
   bool tied = false;   ///< the head's weight is the token table
-  Recompute recompute = Recompute::none;
+  Recompute recompute = kRecomputeNone;
   DType dtype = DType::f32;
 
   /// Throws usage on a size that is not positive, heads that do not divide channels into an even

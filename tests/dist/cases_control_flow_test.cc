@@ -246,7 +246,7 @@ TEST_CASE("what forward left in a group is not used in the next step") {
 
 TEST_CASE("case 27: recompute gathers a block no more often than backward does") {
   SmallTraining t{.ranks = 2, .accumulate = 2};
-  for (const auto recompute : {Recompute::none, Recompute::block}) {
+  for (const auto recompute : {kRecomputeNone, kRecomputeBlock}) {
     t.recompute = recompute;
     const Trace run = train_sharded(t, every("fsdp", 2));
     for (const auto& counters : run.counters) {

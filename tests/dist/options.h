@@ -26,7 +26,7 @@ struct Options {
   std::string strategy = "ddp";
   std::string group = "block";
   std::string prefetch = "1";
-  Recompute recompute = Recompute::none;
+  Recompute recompute = kRecomputeNone;
   Sync sync = Sync::every;
   double dropout = 0.1;
   DType dtype = DType::f32;
@@ -36,7 +36,7 @@ struct Options {
 
   std::string name() const {
     return detail::concat(ranks, " ranks, ", strategy, ", units: ", group, ", prefetch: ", prefetch,
-                          recompute == Recompute::none ? "" : ", recompute",
+                          recompute == kRecomputeNone ? "" : ", recompute",
                           sync == Sync::every ? ", sync=every" : ", sync=last", ", dropout ",
                           dropout, ", ", name_of(dtype), ", reduced in ", name_of(wire),
                           order == AccumulateOrder::tree ? ", tree" : "", tied ? ", tied" : "");
@@ -49,7 +49,7 @@ struct Options {
     o.strategy = "ddp";
     o.group = "block";
     o.prefetch = "1";
-    o.recompute = Recompute::none;
+    o.recompute = kRecomputeNone;
     return o;
   }
 };
@@ -70,7 +70,7 @@ struct OptionTable {
                                       "hsdp[replicate=4]"};
   std::vector<std::string> groups{"block", "parameter", "model", "bytes(500,1500)"};
   std::vector<std::string> prefetches{"0", "1", "2", "lists", "bytes"};
-  std::vector<Recompute> recomputes{Recompute::none, Recompute::block};
+  std::vector<Recompute> recomputes{kRecomputeNone, kRecomputeBlock};
   std::vector<Sync> syncs{Sync::every, Sync::last};
   std::vector<double> dropouts{0, 0.1};
   std::vector<DType> dtypes{DType::f32, DType::bf16, DType::f16};

@@ -84,7 +84,7 @@ Job<TinyModel> tiny_job(const SmallTraining& t) {
                           o = options.at(i)](const std::vector<Variable>& in) {
         return block.forward(in[0], p, o);
       };
-      x = t.recompute == Recompute::block ? recompute("block", {x}, block) : block({x});
+      x = t.recompute == kRecomputeBlock ? recompute("block", {x}, block) : block({x});
     }
     return linear_cross_entropy(x, model.head, tokens(1));
   };

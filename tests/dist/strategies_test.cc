@@ -49,13 +49,15 @@ TEST_CASE("one reduction a step gives the same bits in every strategy") {
 TEST_CASE("neither grouping nor prefetch nor recompute changes a bit") {
   SmallTraining t{.ranks = 2, .accumulate = 2, .dropout = 0.1};
   const Trace expected = train_sharded(t, every("ddp", 2));
-  for (const auto recompute : {Recompute::none, Recompute::block})
+  for (const Recompute& recompute :
+       {kRecomputeNone, kRecomputeBlock,
+        Recompute{.norm = true, .mlp = true, .qkv = true, .attention = true}})
     for (const char* strategy : {"fsdp", "fsdp-keep", "fsdp[reshard_after_forward=2]",
                                  "zero3[resident_below=100]", "zero2"})
       for (const char* group : {"block", "parameter", "model", "bytes(1000,4000)"})
         for (const int64_t depth : {0, 1, 3}) {
-          INFO(strategy << ' ' << group << " prefetch " << depth << " recompute "
-                        << (recompute == Recompute::block));
+          INFO(strategy << ' ' << group << " prefetch " << depth << " recompute " << recompute.block
+                        << recompute.norm);
           t.recompute = recompute;
           ShardPlan plan = every(strategy, 2);
           plan.prefetch.forward = plan.prefetch.backward = depth;

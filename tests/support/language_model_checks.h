@@ -131,16 +131,17 @@ void check_directional_derivatives(decltype(Model::config) config) {
   }
 }
 
-/// Recomputing blocks gives the same bits, and needs less than half of the activations.
+/// Recomputing gives the same bits, whatever is chosen; blocks need less than half of the
+/// activations, and each choice of `lower` less than keeping them.
 template <class Model>
-void check_recompute(decltype(Model::config) config) {
+void check_recompute(decltype(Model::config) config, const std::vector<Recompute>& lower) {
   struct Result {
     double loss;
     std::vector<double> gradients;
     int64_t peak;
   };
   config.layers = 6;
-  const auto run = [&](Recompute recompute) {
+  const auto run = [&](const Recompute& recompute) {
     config.recompute = recompute;
     ModelBench<Model> bench(config);
     bench.runtime->allocator().reset_peak();
@@ -150,10 +151,18 @@ void check_recompute(decltype(Model::config) config) {
         result.loss.value().item(), bench.gradients(),
         bench.runtime->allocator().peak().by_category[static_cast<size_t>(Category::activations)]};
   };
-  const Result kept = run(Recompute::none), again = run(Recompute::block);
-  CHECK(kept.loss == again.loss);
-  CHECK(same_bits(again.gradients, kept.gradients));
-  CHECK(2 * again.peak < kept.peak);  // of activations: six blocks' against one's and its input
+  const Result kept = run(kRecomputeNone);
+  const auto peak_of = [&](const Recompute& recompute) {
+    const Result again = run(recompute);
+    CHECK(kept.loss == again.loss);
+    CHECK(same_bits(again.gradients, kept.gradients));
+    return again.peak;
+  };
+  CHECK(2 * peak_of(kRecomputeBlock) < kept.peak);  // six blocks' against one's and its input
+  for (const Recompute& choice : lower) CHECK(peak_of(choice) < kept.peak);
+  const int64_t all =
+      peak_of({.activation = true, .norm = true, .mlp = true, .qkv = true, .attention = true});
+  CHECK(2 * all < kept.peak);
 }
 
 template <class Model>
@@ -193,12 +202,13 @@ void check_meta(const decltype(Model::config)& small) {
     bytes.where = memory.peak().where;
     return bytes;
   };
-  for (const Recompute recompute : {Recompute::none, Recompute::block})
+  for (const Recompute& recompute :
+       {kRecomputeNone, kRecomputeBlock, Recompute{.norm = true, .mlp = true, .qkv = true}})
     for (const DType dtype : {DType::f32, DType::bf16}) {
       Config config = small;
       config.recompute = recompute;
       config.dtype = dtype;
-      CAPTURE(dtype, static_cast<int>(recompute));
+      CAPTURE(dtype, recompute.block, recompute.norm);
       const Bytes real = run(kCpu, config), predicted = run(kMeta, config);
       CHECK(predicted.built == real.built);
       CHECK(predicted.forward == real.forward);

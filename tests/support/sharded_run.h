@@ -31,7 +31,7 @@ struct SmallTraining {
   bool tied = true;
   double clip = 0.5;
   NormKind norm = NormKind::two;
-  Recompute recompute = Recompute::none;
+  Recompute recompute = kRecomputeNone;
   DType dtype = DType::f32;
   bool deferred = true;
   std::string freeze = {};

@@ -154,7 +154,7 @@ TEST_CASE("what this version cannot do is refused by name") {
   for (const char* override :
        {"precision.master=f64", "precision.moments=bf16", "dist.engine=nccl", "offload.params=cpu",
         "offload.gradients=nvme", "offload.optimizer=cpu", "offload.activations=cpu",
-        "checkpoint.async=true", "log.trace_steps=1-3", "train.recompute=mlp"}) {
+        "checkpoint.async=true", "log.trace_steps=1-3"}) {
     INFO(override);
     CHECK_THAT(error_with(override), Catch::Contains("not available in this version"));
   }

@@ -15,7 +15,7 @@ TEST_CASE("a GPT-2 is what [model], [train] and [precision] say") {
   CHECK(a.num_hidden() == 4 * 128);
   CHECK(a.vocab == 77);
   CHECK(a.tied);
-  CHECK(a.recompute == Recompute::none);
+  CHECK(a.recompute == kRecomputeNone);
   CHECK(a.dtype == DType::f32);
   const Gpt2Config b =
       gpt2_config(config({"model.d_ff=100", "model.tied=false", "model.dropout=0.2",
@@ -24,7 +24,9 @@ TEST_CASE("a GPT-2 is what [model], [train] and [precision] say") {
   CHECK(b.hidden == 100);
   CHECK(!b.tied);
   CHECK(b.dropout == 0.2);
-  CHECK(b.recompute == Recompute::block);
+  CHECK(b.recompute == kRecomputeBlock);
+  CHECK(gpt2_config(config({"train.recompute=[\"norm\", \"qkv\"]"}), 77).recompute ==
+        Recompute{.norm = true, .qkv = true});
   CHECK(b.dtype == DType::bf16);
   CHECK(gpt2_config(config({"precision.compute=f16"}), 77).dtype == DType::f16);
 }
