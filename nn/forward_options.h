@@ -12,11 +12,15 @@ struct ForwardOptions {
   /// Of this micro-batch: derived from (seed, step, micro-batch). Equal keys drop equal elements.
   RandomKey key{};
   Recompute recompute{};
+  /// Of the loss (autograd/ops/cross_entropy.h).
+  double label_smoothing = 0;
 
   /// For the part of the model called `part` (a name or an index): parts draw independently.
   template <class Part>
   ForwardOptions at(const Part& part) const {
-    return {training, key.derive(part), recompute};
+    ForwardOptions inner = *this;
+    inner.key = key.derive(part);
+    return inner;
   }
 };
 

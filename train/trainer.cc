@@ -296,7 +296,9 @@ Trainer::Loss Trainer::forward_backward(std::int64_t k) {
                             .derive(static_cast<std::uint64_t>(g));
   const CategoryScope scope(*runtime_, Category::activations);
   tell("begins step ", state_.step + 1, ", micro-batch ", k);
-  const LossResult loss = loss_of(micro_batch(k), {.training = true, .key = key});
+  const LossResult loss =
+      loss_of(micro_batch(k),
+              {.training = true, .key = key, .label_smoothing = config_.train.label_smoothing});
   const Loss out{loss.loss.value().item(), loss.tokens};
   if (!std::isfinite(out.sum)) return out;
   const Tensor& value = loss.loss.value();

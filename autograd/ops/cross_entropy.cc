@@ -26,7 +26,10 @@ int64_t count_targets(const Index* targets, int64_t rows, int64_t classes, int64
 }  // namespace
 
 CheckedTargets check_targets(const Tensor& targets, int64_t rows, int64_t classes,
-                             int64_t ignore_index) {
+                             const CrossEntropyOptions& options) {
+  const int64_t ignore_index = options.ignore_index;
+  check(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+        "label_smoothing must be in [0, 1]:", options.label_smoothing);
   check(targets.shape() == Shape{rows}, "targets must be [N]: got", describe(targets), "for", rows,
         "rows of logits");
   check(classes <= std::numeric_limits<int32_t>::max(),
@@ -45,13 +48,15 @@ CheckedTargets check_targets(const Tensor& targets, int64_t rows, int64_t classe
   return checked;
 }
 
-LossResult cross_entropy(const Variable& logits, const Tensor& targets, int64_t ignore_index) {
+LossResult cross_entropy(const Variable& logits, const Tensor& targets,
+                         const CrossEntropyOptions& options) {
   const Context in("cross_entropy");
   check(logits.shape().size() == 2, "logits must be [N, V], got", describe(logits.value()));
   const int64_t rows = logits.size(0);
   const int64_t columns = logits.size(1);
-  const CheckedTargets checked = check_targets(targets, rows, columns, ignore_index);
-  const auto ignored = static_cast<int32_t>(ignore_index);
+  const CheckedTargets checked = check_targets(targets, rows, columns, options);
+  const auto ignored = static_cast<int32_t>(options.ignore_index);
+  const double smoothing = options.label_smoothing;
   const Tensor indices = checked.indices;
   const Tensor x = logits.value().contiguous();
   const RuntimePtr& runtime = x.runtime();
@@ -70,6 +75,7 @@ LossResult cross_entropy(const Variable& logits, const Tensor& targets, int64_t 
                                            .ignore_index = ignored,
                                            .columns = columns,
                                            .scale = 1,
+                                           .smoothing = static_cast<A>(smoothing),
                                            .row_loss = row_loss.data<double>(),
                                            .row_stats = stats.data<A>(),
                                            .dlogits = nullptr,
@@ -83,7 +89,8 @@ LossResult cross_entropy(const Variable& logits, const Tensor& targets, int64_t 
 
   Variable out = logits.tape().record(
       "cross_entropy", loss, {logits},
-      [x = Saved(x), indices = Saved(indices), stats, ignored](const Tensor& dy) -> Grads {
+      [x = Saved(x), indices = Saved(indices), stats, ignored,
+       smoothing](const Tensor& dy) -> Grads {
         const Tensor dx = Tensor::empty_like(x.get());
         on_dtype<float, double, bf16, f16>(dx.dtype(), "cross_entropy", [&](auto tag) {
           using T = typename decltype(tag)::type;
@@ -95,6 +102,7 @@ LossResult cross_entropy(const Variable& logits, const Tensor& targets, int64_t 
                                                   .ignore_index = ignored,
                                                   .columns = dx.size(1),
                                                   .scale = scale == nullptr ? A{0} : *scale,
+                                                  .smoothing = static_cast<A>(smoothing),
                                                   .row_stats = stats.data<A>(),
                                                   .dlogits = dx.data<T>()},
                  dx.size(0), block_of(dx.size(1)));

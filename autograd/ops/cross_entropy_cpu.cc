@@ -10,15 +10,28 @@ template <class D>
   for_lanes<D>(n, [&](int64_t i, int64_t k) { store(d + i, Vec<D>{}, k); });
 }
 
-/// d = (exp(x - max) · inverse_sum - onehot(target)) · scale; x and d may be one.
+/// The distribution that a row is held to, times the gradient's scale.
+template <class A>
+struct Wanted {
+  A target, others;
+  Wanted(A scale, A smoothing, int64_t columns)
+      : others(scale * smoothing / static_cast<A>(columns)) {
+    target = scale * (1 - smoothing) + others;
+  }
+};
+
+/// d = exp(x - max) · inverse_sum · scale - wanted; x and d may be one.
 template <class T, class D>
 [[gnu::always_inline]] inline void write_gradient(const T* x, D* d, int64_t n, int32_t target,
                                                   Accumulate<T> max, Accumulate<T> inverse_sum,
-                                                  Accumulate<T> scale) {
+                                                  Accumulate<T> scale,
+                                                  const Wanted<Accumulate<T>>& wanted) {
   const Vec<T> m = splat(max);
   const Vec<T> factor = splat(inverse_sum * scale);
-  const Vec<T> at_target = exp(load_n(x + target, 1) - m) * factor - splat(scale);
-  for_lanes<T>(n, [&](int64_t i, int64_t k) { store(d + i, exp(load(x + i, k) - m) * factor, k); });
+  const Vec<T> others = splat(wanted.others);
+  const Vec<T> at_target = exp(load_n(x + target, 1) - m) * factor - splat(wanted.target);
+  for_lanes<T>(
+      n, [&](int64_t i, int64_t k) { store(d + i, exp(load(x + i, k) - m) * factor - others, k); });
   store_n(d + target, at_target, 1);
 }
 
@@ -60,37 +73,40 @@ template <class A>
 template <class A, class D>
 [[gnu::always_inline]] inline void scale_exps(const A* exps, D* d, int64_t n, int32_t target,
                                               A at_target, const MaxAndSum<A>& of_row, A scale,
-                                              const Blocks<A>& blocks) {
+                                              const Wanted<A>& wanted, const Blocks<A>& blocks) {
   const A factor = scale / of_row.sum;
+  const Vec<A> others = splat(wanted.others);
   for (int64_t b = 0; b * blocks.size < n; ++b) {
     const int64_t begin = b * blocks.size;
     const int64_t count = n - begin < blocks.size ? n - begin : blocks.size;
     const Vec<A> f = exp(splat(blocks.shift[b] - of_row.max)) * factor;
     for_lanes<A>(count, [&](int64_t i, int64_t k) {
-      store(d + begin + i, load(exps + begin + i, k) * f, k);
+      store(d + begin + i, load(exps + begin + i, k) * f - others, k);
     });
   }
-  store_n(d + target, splat(at_target * factor - scale), 1);
+  store_n(d + target, splat(at_target * factor - wanted.target), 1);
 }
 
 /// The row's loss and gradient, the exponentials kept or not.
 template <class T, class D>
 [[gnu::always_inline]] inline MaxAndSum<Accumulate<T>> loss_and_gradient(const T* x, T* exps, D* d,
                                                                          int64_t n, int32_t target,
-                                                                         Accumulate<T> scale) {
+                                                                         Accumulate<T> scale,
+                                                                         Accumulate<T> smoothing) {
   using A = Accumulate<T>;
+  const Wanted<A> wanted(scale, smoothing, n);
   if constexpr (std::is_same_v<T, A>) {
     if (exps != nullptr && d != nullptr) {
       const A x_target = x[target];  // before exps, which may be x, is written
       Blocks<A> blocks(n);
       const MaxAndSum<A> of_row = keep_exps(x, exps, n, blocks);
       const A at_target = exp(splat(x_target - of_row.max))[0];
-      scale_exps(exps, d, n, target, at_target, of_row, scale, blocks);
+      scale_exps(exps, d, n, target, at_target, of_row, scale, wanted, blocks);
       return of_row;
     }
   }
   const MaxAndSum<A> of_row = max_and_sum(x, n);
-  if (d != nullptr) write_gradient(x, d, n, target, of_row.max, A{1} / of_row.sum, scale);
+  if (d != nullptr) write_gradient(x, d, n, target, of_row.max, A{1} / of_row.sum, scale, wanted);
   return of_row;
 }
 
@@ -107,11 +123,20 @@ void CrossEntropyRows<T, D>::run(int64_t begin, int64_t end) const {
       if (d != nullptr) zero(d, columns);
       continue;
     }
-    const T x_target = logits[at + targets[row]];  // may be overwritten
-    const MaxAndSum<A> of_row = loss_and_gradient(
-        logits + at, exps == nullptr ? nullptr : exps + at, d, columns, targets[row], scale);
-    row_loss[row] = static_cast<double>(of_row.max) - static_cast<double>(load_n(&x_target, 1)[0]) +
-                    log(splat(static_cast<double>(of_row.sum)))[0];
+    const T x_target = logits[at + targets[row]];  // may be overwritten, as the row may
+    double held = static_cast<double>(load_n(&x_target, 1)[0]);
+    if (smoothing != 0) {
+      const auto mean =
+          static_cast<double>(
+              sum_of<T>(columns, [&](int64_t i, int64_t k) { return load(logits + at + i, k); })) /
+          static_cast<double>(columns);
+      held += static_cast<double>(smoothing) * (mean - held);
+    }
+    const MaxAndSum<A> of_row =
+        loss_and_gradient(logits + at, exps == nullptr ? nullptr : exps + at, d, columns,
+                          targets[row], scale, smoothing);
+    row_loss[row] =
+        static_cast<double>(of_row.max) - held + log(splat(static_cast<double>(of_row.sum)))[0];
     if (row_stats != nullptr) {
       row_stats[2 * row] = of_row.max;
       row_stats[2 * row + 1] = A{1} / of_row.sum;
@@ -128,7 +153,7 @@ void CrossEntropyBackward<T>::run(int64_t begin, int64_t end) const {
       zero(dlogits + at, columns);
     else
       write_gradient(logits + at, dlogits + at, columns, targets[row], row_stats[2 * row],
-                     row_stats[2 * row + 1], scale);
+                     row_stats[2 * row + 1], scale, Wanted<A>(scale, smoothing, columns));
   }
 }
 

@@ -9,8 +9,9 @@
 
 namespace sherd::kernels {
 
-/// row_loss = logΣexp(logits) - logits[target]; dlogits = (softmax(logits) - onehot(target)) ·
-/// scale. Pointers that may be null, when not wanted:
+/// With q = (1 - smoothing) · onehot(target) + smoothing / V: row_loss = logΣexp(logits) -
+/// Σ q · logits; dlogits = (softmax(logits) - q) · scale. Pointers that may be null, when not
+/// wanted:
 /// - row_stats [N, 2] gets the row's max and 1 ÷ Σexp(x - max);
 /// - dlogits; it may be logits itself where D is T;
 /// - exps [N, V] keeps exponentials between the two passes over a row, so that each is computed
@@ -24,6 +25,7 @@ struct CrossEntropyRows {
   int32_t ignore_index;
   int64_t columns;
   A scale;
+  A smoothing;
   double* row_loss;
   A* row_stats;
   D* dlogits;
@@ -32,7 +34,7 @@ struct CrossEntropyRows {
   void run(int64_t begin, int64_t end) const;
 };
 
-/// dlogits = (softmax(logits) - onehot(target)) · scale, from row_stats.
+/// dlogits = (softmax(logits) - q) · scale, from row_stats.
 template <class T>
 struct CrossEntropyBackward {
   using A = Accumulate<T>;
@@ -41,6 +43,7 @@ struct CrossEntropyBackward {
   int32_t ignore_index;
   int64_t columns;
   A scale;
+  A smoothing;
   const A* row_stats;
   T* dlogits;
   template <Isa I>

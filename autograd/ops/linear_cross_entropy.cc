@@ -20,7 +20,7 @@ double gradient_scale(DType dtype) { return dtype == DType::f16 ? 256 : 1; }
 
 struct Problem {
   Tensor h_NC, w_VC, targets_N;
-  int32_t ignore_index;
+  CrossEntropyOptions options;
   int64_t N, C, V;
 };
 
@@ -105,9 +105,10 @@ double run_chunks(const Problem& p, const Gradients& g) {
              kernels::CrossEntropyRows<A, D>{
                  .logits = logits_RV.data<A>(),
                  .targets = p.targets_N.data<int32_t>() + (runtime->device().is_meta() ? 0 : first),
-                 .ignore_index = p.ignore_index,
+                 .ignore_index = static_cast<int32_t>(p.options.ignore_index),
                  .columns = p.V,
                  .scale = static_cast<A>(gradient_scale(p.h_NC.dtype())),
+                 .smoothing = static_cast<A>(p.options.label_smoothing),
                  .row_loss = row_loss_R.data<double>(),
                  .row_stats = nullptr,
                  .dlogits = wanted ? dlogits_RV.data<D>() : nullptr,
@@ -147,17 +148,17 @@ int64_t linear_cross_entropy_rows(int64_t rows, int64_t vocab, DType dtype) {
 }
 
 LossResult linear_cross_entropy(const Variable& h, const Variable& w, const Tensor& targets,
-                                int64_t ignore_index) {
+                                const CrossEntropyOptions& options) {
   const Context in("linear_cross_entropy");
   check(h.value().dims() == 2 && w.value().dims() == 2 && h.size(1) == w.size(1),
         "linear_cross_entropy wants h [N, C] and w [V, C], got", h.shape(), "and", w.shape());
   check(h.dtype() == w.dtype(), "linear_cross_entropy wants one dtype, got h", h.dtype(), "and w",
         w.dtype());
-  const CheckedTargets checked = check_targets(targets, h.size(0), w.size(0), ignore_index);
+  const CheckedTargets checked = check_targets(targets, h.size(0), w.size(0), options);
   const Problem p{h.value().contiguous(),
                   w.value().contiguous(),
                   checked.indices,
-                  static_cast<int32_t>(ignore_index),
+                  options,
                   h.size(0),
                   h.size(1),
                   w.size(0)};

@@ -13,12 +13,12 @@ inline constexpr int64_t kLogitsChunkBytes = int64_t{32} << 20;
 /// where the limit allows.
 int64_t linear_cross_entropy_rows(int64_t rows, int64_t vocab, DType dtype);
 
-/// loss = cross_entropy(h · wᵀ, targets, ignore_index), in chunks of rows, each with its gradient
+/// loss = cross_entropy(h · wᵀ, targets, options), in chunks of rows, each with its gradient
 /// h [N, C] f32|f64|bf16|f16, w [V, C] same dtype, targets [N] i32|i64 → loss scalar, f32 (f64 for
 /// f64), of logits in that dtype
 /// saves dh like h and dw f32 (f64 for f64) instead of the logits
-/// throws usage if the shapes do not fit or a target is neither ignore_index nor in [0, V)
+/// throws usage if the shapes do not fit, and as cross_entropy
 LossResult linear_cross_entropy(const Variable& h, const Variable& w, const Tensor& targets,
-                                int64_t ignore_index = -1);
+                                const CrossEntropyOptions& options = {});
 
 }  // namespace sherd

@@ -13,7 +13,8 @@ LossResult LanguageModel::loss(const Tensor& tokens, const Tensor& targets,
   const Context in("head");
   const int64_t rows = tokens.numel();
   return linear_cross_entropy(reshape(h, {rows, h.size(2)}), head_weight(),
-                              targets.contiguous().view({rows}));
+                              targets.contiguous().view({rows}),
+                              {.label_smoothing = options.label_smoothing});
 }
 
 Variable LanguageModel::logits(const Tensor& tokens, KvCache* cache) const {

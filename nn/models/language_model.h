@@ -34,8 +34,8 @@ class LanguageModel : public Module {
   virtual LanguageModelSizes sizes() const = 0;
 
   /// tokens, targets [B, T] i32 → the sum of −log p(target | tokens before) over the targets that
-  /// are not −1, and their number. The [B·T, V] logits are never whole in memory.
-  /// Throws usage when T is more than the context.
+  /// are not −1, smoothed as options say, and their number. The [B·T, V] logits are never whole in
+  /// memory. Throws usage when T is more than the context.
   LossResult loss(const Tensor& tokens, const Tensor& targets,
                   const ForwardOptions& options = {}) const;
 

@@ -209,20 +209,23 @@ def attentions():
 
 
 def losses():
-    rows_of_cases = [  # name, rows, dim, vocabulary, ignored rows
-        ("linear_cross_entropy", 21, 16, 53, (0, 4, 20)),
-        ("linear_cross_entropy_one_row", 1, 7, 11, ()),
-        ("linear_cross_entropy_all_ignored", 4, 5, 6, range(4)),
+    rows_of_cases = [  # name, rows, dim, vocabulary, ignored rows, label smoothing
+        ("linear_cross_entropy", 21, 16, 53, (0, 4, 20), 0),
+        ("linear_cross_entropy_one_row", 1, 7, 11, (), 0),
+        ("linear_cross_entropy_all_ignored", 4, 5, 6, range(4), 0),
+        ("linear_cross_entropy_smoothed", 21, 16, 53, (0, 4, 20), 0.1),
     ]
-    for name, rows, dim, vocab, ignored in rows_of_cases:
+    for name, rows, dim, vocab, ignored, smoothing in rows_of_cases:
         targets = np.arange(rows, dtype=np.int32) * 7 % vocab
         targets[list(ignored)] = -1
         inputs = {"h": draw(name, "h", shape=(rows, dim)),
                   "w": draw(name, "w", shape=(vocab, dim), scale=0.5), "targets": targets}
-        yield op_golden(name, {"op": "linear_cross_entropy", "ignore_index": -1,
-                               "reduction": "sum"}, inputs,
-                        lambda h, w, targets: F.cross_entropy(h @ w.T, targets, ignore_index=-1,
-                                                              reduction="sum"))
+        case = {"op": "linear_cross_entropy", "ignore_index": -1, "reduction": "sum"}
+        if smoothing:
+            case["label_smoothing"] = smoothing
+        yield op_golden(name, case, inputs, lambda h, w, targets, smoothing=smoothing:
+                        F.cross_entropy(h @ w.T, targets, ignore_index=-1, reduction="sum",
+                                        label_smoothing=smoothing))
 
 
 def op_cases():

@@ -19,6 +19,7 @@ struct TrainSection {
   std::int64_t eval_batches = 20;
   std::int64_t log_every = 1;
   double clip_norm = 1;
+  double label_smoothing = 0;
   std::vector<std::string> recompute = {"none"};
 
   void fields(auto& v) {
@@ -31,6 +32,8 @@ struct TrainSection {
     v("eval_batches", eval_batches, "micro-batches an evaluation, >= 1");
     v("log_every", log_every, "steps between lines of progress, >= 1");
     v("clip_norm", clip_norm, "largest global norm of the gradient; 0: no clipping");
+    v("label_smoothing", label_smoothing,
+      "share of a target's weight spread over all classes, 0 <= s < 1; evaluation has none");
     v("recompute", recompute,
       "activations computed again in backward: none, block, or a list of the others",
       one_of{"none", "block", "activation", "norm", "mlp", "qkv", "attention"});
@@ -50,6 +53,8 @@ struct TrainSection {
     check_field(eval_batches >= 1, "eval_batches", "expected >= 1, got", eval_batches);
     check_field(log_every >= 1, "log_every", "expected >= 1, got", log_every);
     check_field(clip_norm >= 0, "clip_norm", "expected >= 0, got", clip_norm);
+    check_field(label_smoothing >= 0 && label_smoothing < 1, "label_smoothing",
+                "expected 0 <= s < 1, got", label_smoothing);
     check_field(!recompute.empty(), "recompute", "expected at least one; \"none\" is for none");
     for (const auto& r : recompute)
       check_field(recompute.size() == 1 || (r != "none" && r != "block"), "recompute", r,

@@ -13,14 +13,16 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-std::vector<double> oracle(const CaseValues& in, int64_t columns) {
+std::vector<double> oracle(const CaseValues& in, int64_t columns, double smoothing = 0) {
   double loss = 0;
   for (size_t row = 0; row < in[1].size(); ++row) {
     if (in[1][row] < 0) continue;
     const double* x = in[0].data() + static_cast<int64_t>(row) * columns;
-    double sum = 0;
+    double sum = 0, mean = 0;
     for (int64_t c = 0; c < columns; ++c) sum += std::exp(x[c]);
-    loss += std::log(sum) - x[static_cast<int64_t>(in[1][row])];
+    for (int64_t c = 0; c < columns; ++c) mean += x[c] / static_cast<double>(columns);
+    loss +=
+        std::log(sum) - (1 - smoothing) * x[static_cast<int64_t>(in[1][row])] - smoothing * mean;
   }
   return {loss};
 }
@@ -50,6 +52,24 @@ TEST_CASE("cross_entropy over odd sizes") {
   run(c);
 }
 
+TEST_CASE("cross_entropy with smoothed labels") {
+  for (const auto& [columns, targets] : {std::pair(int64_t{21}, Ints{3, 0, -1, 20, 7}),
+                                         {1061, Ints{1060, -1, 5}},
+                                         {1, Ints{0, -1}}}) {
+    OpCase c = case_of("smoothed", columns, targets);
+    c.op = [](const auto& in) {
+      return cross_entropy(in[0], in[1].value(), {.label_smoothing = 0.1}).loss;
+    };
+    c.oracle = [columns = columns](const CaseValues& in) { return oracle(in, columns, 0.1); };
+    run(c);
+  }
+  const auto rt = Runtime::create();
+  Tape tape(rt);
+  CHECK_THROWS_WITH(cross_entropy(tape.leaf(Tensor::zeros(rt, {1, 3})),
+                                  Tensor::zeros(rt, {1}, DType::i32), {.label_smoothing = 1.5}),
+                    Catch::Contains("label_smoothing") && Catch::Contains("1.5"));
+}
+
 TEST_CASE("cross_entropy without rows is zero") {
   const auto rt = Runtime::create();
   Tape tape(rt);
@@ -67,7 +87,7 @@ TEST_CASE("cross_entropy counts tokens, and ignores any index asked for") {
   const Tensor targets = Tensor::from<int32_t>(rt, {4}, std::vector<int32_t>{2, 0, 2, 1});
   const Variable x = tape.leaf(uniform(rt, {4, 3}, 1));
   CHECK(cross_entropy(x, targets).tokens == 4);
-  const LossResult r = cross_entropy(x, targets, 2);
+  const LossResult r = cross_entropy(x, targets, {.ignore_index = 2});
   CHECK(r.tokens == 2);
   tape.backward(r.loss);
   tape.clear();
@@ -137,8 +157,8 @@ void check_rows(const Tensor& logits, const Tensor& dlogits, const Tensor& exps,
   launch(
       *rt,
       kernels::CrossEntropyRows<T, D>{logits.data<T>(), indices.data<int32_t>(), -1, columns,
-                                      static_cast<Accumulate<T>>(scale), row_loss.data(), nullptr,
-                                      dlogits.data<D>(), exps ? exps.data<T>() : nullptr},
+                                      static_cast<Accumulate<T>>(scale), 0, row_loss.data(),
+                                      nullptr, dlogits.data<D>(), exps ? exps.data<T>() : nullptr},
       rows, 1);
   double loss = 0;
   for (const double l : row_loss) loss += l;
@@ -181,7 +201,7 @@ TEST_CASE("CrossEntropyRows keeps exponentials of rows that begin masked, or are
   std::vector<float> d(values.size());
   const auto columns = static_cast<int64_t>(values.size());
   launch(*rt,
-         kernels::CrossEntropyRows<float, float>{values.data(), &target, -1, columns, 1, &loss,
+         kernels::CrossEntropyRows<float, float>{values.data(), &target, -1, columns, 1, 0, &loss,
                                                  nullptr, d.data(), d.data()},
          1, 1);
   CHECK(loss == Approx(std::log(2.0)).epsilon(1e-6));
@@ -236,7 +256,7 @@ TEST_CASE("cross_entropy names a target that is out of range") {
   CHECK_THROWS_WITH(
       cross_entropy(x, Tensor::from<int64_t>(rt, {3}, Ints{0, 1, (int64_t{1} << 32) + 1})),
       Catch::Contains("target 4294967297 of row 2"));
-  CHECK_THROWS_WITH(cross_entropy(x, targets({0, 1, 2}), int64_t{1} << 40),
+  CHECK_THROWS_WITH(cross_entropy(x, targets({0, 1, 2}), {.ignore_index = int64_t{1} << 40}),
                     Catch::Contains("ignore_index must fit"));
 }
 

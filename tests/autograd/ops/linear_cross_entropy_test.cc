@@ -98,6 +98,12 @@ TEST_CASE("linear_cross_entropy agrees with PyTorch") {
     check_golden(name, {"h", "w", "targets"},
                  [](const auto& v) { return linear_cross_entropy(v[0], v[1], v[2].value()).loss; },
                  {1e-6, 1e-6});
+  check_golden(
+      "linear_cross_entropy_smoothed", {"h", "w", "targets"},
+      [](const auto& v) {
+        return linear_cross_entropy(v[0], v[1], v[2].value(), {.label_smoothing = 0.1}).loss;
+      },
+      {1e-6, 1e-6});
 }
 
 TEST_CASE("linear_cross_entropy without gradients keeps none") {
