@@ -1,10 +1,15 @@
 #include "base/machine.h"
 
+#include <linux/io_uring.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <vector>
@@ -115,5 +120,15 @@ std::string kernel_name() {
   if (::uname(&name) != 0) return "unknown";
   return std::string(name.sysname) + ' ' + name.release;
 }
+
+std::string io_uring_state() {
+  io_uring_params params{};
+  const long fd = syscall(SYS_io_uring_setup, 1, &params);
+  if (fd < 0) return std::string("does not work here (") + std::strerror(errno) + ')';
+  close(static_cast<int>(fd));
+  return "works";
+}
+
+bool has_nvidia_gpu() { return std::filesystem::exists("/dev/nvidia0"); }
 
 }  // namespace sherd

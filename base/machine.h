@@ -19,4 +19,11 @@ std::string cpu_name();
 /// "Linux 6.1.0"
 std::string kernel_name();
 
+/// What the kernel says when asked for a ring: "works", or "does not work here (Operation not
+/// permitted)" and the like.
+std::string io_uring_state();
+
+/// Whether the driver of an NVIDIA GPU has made its device.
+bool has_nvidia_gpu();
+
 }  // namespace sherd

@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "analysis/disk_bench.h"
 #include "analysis/gemm_bench.h"
 #include "analysis/op_bench.h"
 #include "analysis/step_bench.h"
 #include "base/file.h"
 #include "base/machine.h"
+#include "base/toml.h"
 #include "cli/commands.h"
 
 namespace sherd {
@@ -99,6 +101,19 @@ nlohmann::ordered_json measure_step(const BenchOptions& options, const std::stri
           {"loss", t.loss}};
 }
 
+nlohmann::ordered_json measure_disk(const std::string& folder, const std::string& size) {
+  const DiskTimes t = time_disk(folder, parse_bytes(size).count);
+  const double mb = static_cast<double>(t.bytes) / 1e6;
+  std::printf(
+      "write %8.0f MB/s, until it is on the disk\nread  %8.0f MB/s\nsync  %8.2f ms for 4 KiB in a "
+      "new file\n",
+      mb / t.write_s, mb / t.read_s, t.sync_ms);
+  return {{"bytes", t.bytes},
+          {"write_mb_per_s", mb / t.write_s},
+          {"read_mb_per_s", mb / t.read_s},
+          {"sync_ms", t.sync_ms}};
+}
+
 void write_json(const std::string& path, const nlohmann::ordered_json& document) {
   if (!path.empty()) write_file(path, document.dump(2) + "\n");
 }
@@ -138,6 +153,17 @@ void add_bench(CLI::App& app) {
   });
 
   add_bench_comm(*bench);
+
+  CLI::App* disk =
+      bench->add_subcommand("disk", "the disk under a folder, by a checkpoint's calls");
+  const auto folder = std::make_shared<std::string>(".");
+  const auto size = std::make_shared<std::string>("256MiB");
+  disk->add_option("--path", *folder, "where checkpoints would be written")->capture_default_str();
+  disk->add_option("--bytes", *size, "to write and read, such as 1GiB")->capture_default_str();
+  disk->add_option("--json", options->json, "also write the figures to this file");
+  disk->callback([options, folder, size] {
+    write_json(options->json, {{"disk", measure_disk(*folder, *size)}});
+  });
 
   CLI::App* step =
       bench->add_subcommand("step", "whole training steps of the workloads W1, W2, W3");

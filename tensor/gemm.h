@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "tensor/dtype.h"
+#include "tensor/isa.h"
 #include "tensor/runtime.h"
 
 namespace sherd {
@@ -42,5 +43,9 @@ struct Gemm {
 /// Runs on the runtime's threads; nothing happens on meta or when m, n or batch is 0 (k = 0 gives
 /// zeros, or bias). Throws usage for other dtypes.
 void gemm(Runtime& runtime, const Gemm& g);
+
+/// Products of the whole process use no instructions beyond `most`, so that their bits and their
+/// speed are those of a lesser machine. oneDNN chooses once: before its first product, or false.
+bool limit_gemm_isa(Isa most);
 
 }  // namespace sherd

@@ -63,6 +63,20 @@ void gemm_transposed_a(const Gemm& g, float beta) {
   }
 }
 
+dnnl_cpu_isa_t onednn_isa(Isa isa) {
+  switch (isa) {
+    case Isa::base:
+      return dnnl_cpu_isa_sse41;
+    case Isa::avx2:
+      return dnnl_cpu_isa_avx2;
+    case Isa::avx512:
+      return dnnl_cpu_isa_avx512_core;
+    case Isa::avx512bf16:
+      return dnnl_cpu_isa_avx512_core_bf16;
+  }
+  return dnnl_cpu_isa_all;
+}
+
 }  // namespace
 
 void gemm_onednn(const Gemm& g) {
@@ -81,3 +95,12 @@ void gemm_onednn(const Gemm& g) {
 }
 
 }  // namespace sherd::detail
+
+namespace sherd {
+
+bool limit_gemm_isa(Isa most) {
+  const dnnl_cpu_isa_t isa = detail::onednn_isa(most);
+  return dnnl_set_max_cpu_isa(isa) == dnnl_success || dnnl_get_effective_cpu_isa() == isa;
+}
+
+}  // namespace sherd

@@ -27,6 +27,8 @@ Isa cpu_isa() {
 
 Isa best_isa() { return std::min(cpu_isa(), static_cast<Isa>(kIsaLevels - 1)); }
 
+Isa default_isa() { return kIsaLevels < 4 ? Isa::base : best_isa(); }
+
 std::string_view name_of(Isa isa) { return kNames[static_cast<int>(isa)]; }
 
 Isa parse_isa(std::string_view name) {

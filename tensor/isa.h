@@ -25,6 +25,9 @@ inline constexpr Isa kIsa = Isa::SHERD_ISA;
 
 /// The best level that both this CPU and this build have.
 Isa best_isa();
+/// What a runtime runs at unless told otherwise: best_isa(); `base` in builds that have few levels,
+/// so that the tests run at two.
+Isa default_isa();
 
 std::string_view name_of(Isa isa);
 

@@ -29,7 +29,7 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
  public:
   explicit Runtime(const RuntimeOptions& options)
       : device_(options.device),
-        isa_(options.isa.value_or(best_isa())),
+        isa_(options.isa.value_or(default_isa())),
         allocator_(make_allocator(options.device,
                                   {.limit = options.memory_limit, .poison = options.poison})),
         pool_(options.device.is_meta() ? 1 : options.threads) {}

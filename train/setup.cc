@@ -12,6 +12,7 @@
 #include "optim/adamw.h"
 #include "optim/lion.h"
 #include "optim/sgd.h"
+#include "tensor/gemm.h"
 
 namespace sherd {
 namespace {
@@ -34,7 +35,10 @@ std::map<std::string, std::string> settings(const std::string& toml) {
 RuntimeOptions runtime_options(const RunSection& run) {
   RuntimeOptions options;
   options.threads = static_cast<int>(run.threads_per_rank.value_or(0));
-  if (run.isa != "auto") options.isa = parse_isa(run.isa);
+  if (run.isa != "auto") {
+    options.isa = parse_isa(run.isa);
+    limit_gemm_isa(*options.isa);
+  }
   options.memory_limit = run.memory_limit ? run.memory_limit->count : 0;
   return options;
 }

@@ -15,6 +15,7 @@
 #include "train/event_file.h"
 #include "train/gemm_rate.h"
 #include "train/make_model.h"
+#include "train/mask_tokens.h"
 #include "train/model_flops.h"
 
 namespace sherd {
@@ -71,7 +72,8 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
       sampler_(data_.train.size(), config.model.context, config.data.order(), seed()),
       model_([&] {
         const DeferParameters defer(*runtime_);
-        return make_model(tape_, config, data_.vocab);
+        // An encoder has a row more, for the token that hides others.
+        return make_model(tape_, config, data_.vocab + (config.model.arch == "encoder" ? 1 : 0));
       }()),
       parameters_(parameters(*model_)),
       groups_(group_parameters(parameters_, config.optim)),
@@ -324,8 +326,10 @@ double Trainer::evaluate() {
   for (std::int64_t first = 0; first < batches; first += comm_.size()) {
     const std::int64_t mine = first + comm_.rank();
     const std::int64_t sample = mine < batches ? mine * B : 0;
-    const LossResult loss =
-        loss_of(read_batch(data_.validation, sampler, sample, std::min(B, samples - sample)), {});
+    const LossResult loss = loss_of(
+        read_batch(data_.validation, sampler, sample, std::min(B, samples - sample)),
+        {.key =
+             RandomKey{seed(), 0}.derive("evaluation").derive(static_cast<std::uint64_t>(sample))});
     losses.push_back(mine < batches ? Loss{loss.loss.value().item(), loss.tokens} : Loss{});
   }
   sharded_->reshard();
@@ -340,8 +344,14 @@ LossResult Trainer::loss_of(const std::vector<std::int32_t>& rows, const Forward
   const std::int64_t T = config_.model.context;
   const Tensor all =
       Tensor::from(runtime_, {static_cast<std::int64_t>(rows.size()) / (T + 1), T + 1}, rows);
-  return model_->loss(all.slice(1, 0, T).contiguous(), all.slice(1, 1, T + 1).contiguous(),
-                      options);
+  const Tensor tokens = all.slice(1, 0, T).contiguous();
+  if (model_->sizes().causal)
+    return model_->loss(tokens, all.slice(1, 1, T + 1).contiguous(), options);
+  const auto hidden = static_cast<std::int32_t>(data_.vocab);
+  const MaskedTokens masked =
+      mask_tokens(tokens.to_vector<std::int32_t>(), hidden, hidden, options.key.derive("mask"));
+  return model_->loss(Tensor::from(runtime_, tokens.shape(), masked.inputs),
+                      Tensor::from(runtime_, tokens.shape(), masked.targets), options);
 }
 
 void Trainer::explain_not_finite(std::int64_t begin, std::int64_t end, const std::string& what) {

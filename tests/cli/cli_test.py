@@ -174,6 +174,33 @@ class CliTest(CliCase):
         out = self.sherd("doctor")
         self.assertIn("usable cores", out)
         self.assertIn("MPI              Open MPI", out)
+        self.assertRegex(out, r"instruction set  \w+ \(run.isa: base")
+        self.assertRegex(out, r"io_uring         (works|does not work here \()")
+        self.assertIn("oneDNN", self.sherd("doctor", "--licences"))
+
+    def test_bench_disk(self):
+        out = self.sherd("bench", "disk", "--bytes", "4MiB", "--json", "disk.json")
+        self.assertIn("on the disk", out)
+        found = json.loads((self.folder / "disk.json").read_text())["disk"]
+        self.assertEqual(found["bytes"], 4 << 20)
+        for key in ("write_mb_per_s", "read_mb_per_s", "sync_ms"):
+            self.assertGreater(found[key], 0)
+        self.assertEqual(list(self.folder.glob("sherd-bench*")), [])
+        self.assertIn("at least 1 MiB", self.sherd("bench", "disk", "--bytes", "5", status=2))
+        self.assertIn("bytes free", self.sherd("bench", "disk", "--bytes", "9000TiB", status=1))
+
+    def test_isa_of_a_run(self):
+        # A lower instruction set is one for products, too: other bits, and they repeat.
+        config = self.config(steps=3)
+        losses = []
+        for name, isa in (("a", "base"), ("b", "base"), ("c", "auto")):
+            self.sherd("train", config, "--quiet", "--out", name, "--set", f"run.isa={isa}")
+            losses.append([m["loss"] for m in self.metrics(name)])
+        self.assertEqual(losses[0], losses[1])
+        for base, best in zip(losses[0], losses[2]):
+            self.assertAlmostEqual(base, best, delta=1e-4 * best)
+        self.assertIn("avx1024", self.sherd("train", config, "--out", "d", "--set",
+                                            "run.isa=avx1024", status=2))
 
     def wait_for_steps(self, process, steps):
         path = self.folder / "runs/small/metrics.jsonl"

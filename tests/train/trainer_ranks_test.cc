@@ -46,6 +46,28 @@ TEST_CASE("strategies train alike on ranks, and a resumed run goes on as any of 
   require_equal_losses(small, "tree2", "tree1");
 }
 
+TEST_CASE("an encoder learns hidden tokens, alike in all strategies and after a stop") {
+  const SmallRun small;
+  const auto with = [](std::vector<std::string> more) {
+    for (const char* set : {"model.arch=encoder", "run.steps=10", "run.threads_per_rank=1",
+                            "dist.sync=every", "train.eval_every=5", "optim.lr=1e-2"})
+      more.emplace_back(set);
+    return more;
+  };
+  train_ranks(small, "ddp", with({"dist.ranks=2"}));
+  train_ranks(small, "fsdp", with({"dist.ranks=2", "dist.strategy=fsdp"}));
+  require_equal_losses(small, "fsdp", "ddp");
+  train_ranks(small, "stopped", with({"dist.ranks=2", "dist.strategy=zero2"}), "", 4);
+  train_ranks(small, "stopped", with({"dist.ranks=2", "dist.strategy=zero2"}), "latest");
+  require_equal_losses(small, "stopped", "ddp");
+  const auto lines = metrics(small, "ddp");
+  CHECK(lines[9].at("val_loss").number() < lines[4].at("val_loss").number());
+  // About 15 of 100 tokens are predicted.
+  const auto tokens = lines[9].at("tokens").integer();
+  CHECK(tokens > 10 * 2 * 4 * 16 / 10);
+  CHECK(tokens < 10 * 2 * 4 * 16 / 4);
+}
+
 TEST_CASE("f16 trains alike in all strategies, and as f32 does") {
   const SmallRun small;
   const auto run = [&](const std::string& name, std::vector<std::string> sets) {

@@ -49,7 +49,8 @@ struct ModelSection {
   std::optional<RopeScalingSection> rope_scaling = {};
 
   void fields(auto& v) {
-    v("arch", arch, "the architecture", one_of{"mlp", "gpt2", "llama", "encoder", "vit"});
+    v("arch", arch, "the architecture; encoder predicts hidden tokens, and has a row more for them",
+      one_of{"mlp", "gpt2", "llama", "encoder", "vit"});
     v("preset", preset, "sizes of a known model; keys given beside it win",
       one_of{"none", "tiny", "nano", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-3.2-1b",
              "llama-3-8b"});
@@ -70,7 +71,7 @@ struct ModelSection {
   }
 
   void validate() const {
-    check_available("arch", arch, {"gpt2", "llama"});
+    check_available("arch", arch, {"gpt2", "llama", "encoder"});
     check_size("layers", layers);
     check_size("heads", heads);
     check_size("d_model", d_model);
@@ -82,8 +83,8 @@ struct ModelSection {
       check_size("kv_heads", num_kv_heads());
       check_field(heads % num_kv_heads() == 0, "kv_heads", num_kv_heads(),
                   "does not divide heads =", heads);
-      check_field(arch != "gpt2" || num_kv_heads() == heads, "kv_heads", num_kv_heads(),
-                  "is not available in this version for gpt2; available: heads =", heads);
+      check_field(arch == "llama" || num_kv_heads() == heads, "kv_heads", num_kv_heads(),
+                  "is for llama; others have as many as heads =", heads);
     }
     if (arch == "llama")
       check_field(
