@@ -29,6 +29,7 @@ int64_t checked_kv_heads(const SelfAttentionConfig& config) {
 SelfAttention::SelfAttention(Tape& tape, const SelfAttentionConfig& config)
     : heads(checked_heads(config)),
       kv_heads(checked_kv_heads(config)),
+      causal(config.causal),
       qkv(tape, {.in = config.channels,
                  .out = (heads + 2 * kv_heads) * (config.channels / heads),
                  .bias = config.bias,
@@ -59,11 +60,12 @@ Variable SelfAttention::forward(const Variable& x, const ForwardOptions& options
   const Variable& q = parts[0];
   Variable k = parts[1], v = parts[2];
   if (cache != nullptr) {
+    check(causal, "attention that sees all tokens cannot go on from a cache");
     const auto [all_k, all_v] = cache->append(k.value(), v.value());
     k = x.tape().constant(all_k);
     v = x.tape().constant(all_v);
   }
-  const auto attend = [q, k, v] { return attention(q, k, v, {.causal = true}); };
+  const auto attend = [q, k, v, causal = causal] { return attention(q, k, v, {.causal = causal}); };
   const Variable y = attend();  // [B, T, H, D]
   Variable out = dropout.forward(proj.forward(reshape(y, {B, T, C})), options);
   if (options.recompute.attention) regenerate(y, attend);

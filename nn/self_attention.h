@@ -1,4 +1,4 @@
-// SelfAttention: causal attention of a sequence to itself, between two projections.
+// SelfAttention: attention of a sequence to itself, between two projections.
 // B batch, T sequence, C channels, H heads, G heads of keys and values, D head dim (C / H),
 // S tokens seen so far.
 #pragma once
@@ -14,6 +14,7 @@ struct SelfAttentionConfig {
   int64_t heads = 0;
   int64_t kv_heads = 0;  ///< each serves heads / kv_heads of the others; 0: heads
   bool bias = true;      ///< of both projections
+  bool causal = true;    ///< a token sees those before it; else all
   double dropout = 0;    ///< of the output
   DType dtype = DType::f32;
   Init init = Init::normal(0.02);
@@ -24,6 +25,7 @@ struct SelfAttentionConfig {
 struct SelfAttention : Module {
   int64_t heads;
   int64_t kv_heads;
+  bool causal;
   Linear qkv;   ///< [(H + 2G) D, C]
   Linear proj;  ///< [C, C]
   Dropout dropout;
@@ -31,10 +33,9 @@ struct SelfAttention : Module {
   /// Throws usage unless the heads divide the channels, and kv_heads the heads.
   SelfAttention(Tape& tape, const SelfAttentionConfig& config);
   void fields(ModuleVisitor& visit) override;
-  /// x [B, T, C] → [B, T, C]. With a cache, x are the tokens after those in it: they attend to
-  /// these too, and join it. With rows of a rotary_table, those of x's positions, queries and keys
-  /// are turned.
-  /// Saves x, qkv(x) (turned) and what attention saves.
+  /// x [B, T, C] → [B, T, C]. With a cache (causal alone), x are the tokens after those in it: they
+  /// attend to these too, and join it. With rows of a rotary_table, those of x's positions, queries
+  /// and keys are turned. Saves x, qkv(x) (turned) and what attention saves.
   Variable forward(const Variable& x, const ForwardOptions& options, LayerKvCache* cache = nullptr,
                    const Tensor& rotary_rows = {}) const;
 };

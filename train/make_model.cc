@@ -39,6 +39,7 @@ Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab) {
           .context = m.context,
           .dropout = m.dropout,
           .tied = m.tied,
+          .causal = m.arch != "encoder",
           .recompute = recompute_of(config.train),
           .dtype = parse_dtype(config.precision.compute)};
 }

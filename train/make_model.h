@@ -9,11 +9,11 @@
 
 namespace sherd {
 
-/// `vocab` is the data's; values in [precision]'s compute dtype.
+/// `vocab` are the rows of the token table; values in [precision]'s compute dtype.
 std::unique_ptr<LanguageModel> make_model(Tape& tape, const RunConfig& config, std::int64_t vocab);
 
 /// The sizes of each architecture's model.
-Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);
+Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);  ///< of encoder, too
 LlamaConfig llama_config(const RunConfig& config, std::int64_t vocab);
 
 }  // namespace sherd

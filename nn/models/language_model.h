@@ -24,6 +24,7 @@ struct LanguageModelSizes {
   int64_t head_dim = 0;
   int64_t vocab = 0;
   int64_t context = 0;
+  bool causal = true;  ///< a token sees those before it; else all, and nothing can be generated
   /// Elements of the matrices that activations are multiplied with; the head counts, tied or not.
   int64_t matrix_weights = 0;
   DType dtype = DType::f32;
@@ -33,7 +34,7 @@ class LanguageModel : public Module {
  public:
   virtual LanguageModelSizes sizes() const = 0;
 
-  /// tokens, targets [B, T] i32 → the sum of −log p(target | tokens before) over the targets that
+  /// tokens, targets [B, T] i32 → the sum of −log p(target | the tokens seen) over the targets that
   /// are not −1, smoothed as options say, and their number. The [B·T, V] logits are never whole in
   /// memory. Throws usage when T is more than the context.
   LossResult loss(const Tensor& tokens, const Tensor& targets,
