@@ -22,7 +22,8 @@ void check_slot(const Slot& slot) {
         "value and gradient must be contiguous");
   for (const auto& state : slot.state)
     check(state.tensor.shape() == slot.value.shape() && state.tensor.is_contiguous() &&
-              state.tensor.dtype() == slot.grad.dtype(),
+              (state.tensor.dtype() == slot.grad.dtype() ||
+               (state.tensor.dtype() == DType::bf16 && state.name != "master")),
           "state is not like the gradient:", state.name, describe(state.tensor), "and",
           describe(slot.grad));
 }
@@ -35,13 +36,12 @@ Tensor Slot::find_state(std::string_view state_name) const {
   return {};
 }
 
-void add_zero_state(Slot& slot, std::string_view state_name) {
+void add_zero_state(Slot& slot, std::string_view state_name, DType dtype) {
   if (slot.find_state(state_name)) return;
   Runtime& runtime = *slot.value.runtime();
   const CategoryScope scope(runtime, Category::optimizer);
   slot.state.push_back(
-      {std::string(state_name), Tensor::zeros(slot.value.runtime(), slot.value.shape(),
-                                              accumulate_dtype(slot.value.dtype()))});
+      {std::string(state_name), Tensor::zeros(slot.value.runtime(), slot.value.shape(), dtype)});
 }
 
 void add_master(Slot& slot) {

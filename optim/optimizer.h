@@ -19,6 +19,17 @@ struct SlotState {
   Tensor tensor;
 };
 
+/// Where the elements of a rank's piece are in the whole parameter: element i is number
+/// first + i / run · stride + i % run there.
+struct GlobalPlace {
+  int64_t first = 0;
+  int64_t run = INT64_MAX;
+  int64_t stride = 0;
+
+  int64_t of(int64_t i) const { return first + i / run * stride + i % run; }
+  bool operator==(const GlobalPlace&) const = default;
+};
+
 /// One parameter, or a rank's piece of it. All tensors are contiguous and of value's shape.
 struct Slot {
   std::string name;
@@ -26,6 +37,7 @@ struct Slot {
   Tensor grad = {};  ///< f32 (f64 for f64); an empty handle: this slot stays as it is
   double weight_decay = 0;
   double lr_scale = 1;
+  GlobalPlace place = {};  ///< for what is rounded at random, so that every cut rounds alike
   std::vector<SlotState> state = {};
 
   /// The state of that name; an empty handle if there is none.
@@ -70,8 +82,11 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
-/// prepare() for one tensor of zeros.
-void add_zero_state(Slot& slot, std::string_view state_name);
+/// prepare() for one tensor of zeros, f32 (f64 for f64) or bf16.
+void add_zero_state(Slot& slot, std::string_view state_name, DType dtype);
+inline void add_zero_state(Slot& slot, std::string_view state_name) {
+  add_zero_state(slot, state_name, accumulate_dtype(slot.value.dtype()));
+}
 /// prepare() for the master of a bf16 or f16 value; nothing happens for other dtypes.
 void add_master(Slot& slot);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tensor/kernels/vec_math.h"
+#include "tensor/kernels/vec_random.h"
 
 namespace sherd {
 namespace {
@@ -23,6 +24,26 @@ template <class T, class R>
 [[gnu::always_inline]] inline void store_value(T* value, R* master, Vec<R> x, int64_t n) {
   if constexpr (kHasMaster<T>) store(master, x, n);
   store(value, x, n);
+}
+
+/// Words `first` to `first` + 15 of a key's sequence (tensor/random.h).
+[[gnu::always_inline]] inline U32x16 words_at(uint64_t first, uint64_t seed, uint64_t stream) {
+  uint32_t words[32];
+  words_of(first / 4, seed, stream, words);
+  return load_bits<U32x16>(words + first % 4);
+}
+
+/// The lower or the upper neighbour in bf16 of each lane, the upper (away from 0) with the
+/// probability of the part that is cut off; `random` is of 16 bits. NaN and infinity stay.
+[[gnu::always_inline]] inline void store_rounded_at_random(bf16* p, F32x16 x, U32x16 random,
+                                                           int64_t n) {
+  const U32x16 u = bits_as<U32x16>(x);
+  const U32x16 rounded = (u + random) >> 16;
+  // An infinity has no bits that carry, and a NaN is made quiet.
+  const U32x16 bits = select_equal(x, x, rounded, (u >> 16) | 0x40u);
+  uint16_t narrow[16];
+  store_bits(narrow, convert<U16x16>(bits));
+  for (int64_t i = 0; i < n; ++i) p[i].bits = narrow[i];
 }
 
 }  // namespace

@@ -63,6 +63,8 @@ void RunConfig::validate() const {
   check_field(optim.warmup + optim.decay.value_or(0) <= run.steps, "optim.decay",
               optim.decay.value_or(0), "and optim.warmup =", optim.warmup,
               "are together more than run.steps =", run.steps);
+  check_field(precision.moments == "f32" || optim.name == "adamw", "precision.moments",
+              precision.moments, "is for optim.name = adamw, not for", optim.name);
   if (train.global_batch) {
     const std::int64_t at_once = train.micro_batch * dist.ranks;
     check_field(*train.global_batch % at_once == 0, "train.global_batch", *train.global_batch,

@@ -71,14 +71,18 @@ RanksOptions rank_options(const RunConfig& config) {
   return options;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim) {
+std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config) {
+  const OptimSection& optim = config.optim;
   if (optim.name == "sgd")
     return std::make_unique<Sgd>(
         SgdOptions{.momentum = optim.momentum, .nesterov = optim.nesterov});
   if (optim.name == "lion")
     return std::make_unique<Lion>(LionOptions{.beta1 = optim.betas[0], .beta2 = optim.betas[1]});
-  return std::make_unique<AdamW>(
-      AdamWOptions{.beta1 = optim.betas[0], .beta2 = optim.betas[1], .eps = optim.eps});
+  return std::make_unique<AdamW>(AdamWOptions{.beta1 = optim.betas[0],
+                                              .beta2 = optim.betas[1],
+                                              .eps = optim.eps,
+                                              .moments = parse_dtype(config.precision.moments),
+                                              .seed = static_cast<std::uint64_t>(config.run.seed)});
 }
 
 ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& all) {

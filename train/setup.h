@@ -21,7 +21,7 @@ RuntimePtr make_runtime(const RunSection& run);
 /// Ranks with such runtimes, as [dist] says; those of a host divide its cores.
 RanksOptions rank_options(const RunConfig& config);
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimSection& optim);
+std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config);
 
 /// [dist] with [precision]'s reduce dtype and [train]'s order; `all` are the model's parameters.
 ShardPlan make_plan(const RunConfig& config, const std::vector<NamedParameter>& all);

@@ -1,9 +1,29 @@
 #include "train/sharded_slots.h"
 
+#include <algorithm>
+#include <variant>
+
 namespace sherd {
 
+namespace {
+
+GlobalPlace place_of(const ShardedTensor& t) {
+  const TensorPlacement placement = t.placement();
+  const auto* shard = std::get_if<Shard>(&placement);
+  if (shard == nullptr || t.shape().empty()) return {};
+  int64_t inner = 1;
+  for (int d = shard->dim + 1; d < t.shape().size(); ++d) inner *= t.shape()[d];
+  return {.first = t.offset()[shard->dim] * inner,
+          .run = std::max<int64_t>(1, t.local().size(shard->dim) * inner),
+          .stride = t.shape()[shard->dim] * inner};
+}
+
+}  // namespace
+
 ShardedSlots::ShardedSlots(ShardedModule& module) : module_(module) {
-  for (const auto& p : module.trainable()) slots_.push_back({.name = p.name, .value = p.value});
+  for (const auto& p : module.trainable())
+    slots_.push_back(
+        {.name = p.name, .value = p.value, .place = place_of(module.state(p.name, p.value))});
 }
 
 void ShardedSlots::finish_gradients() {

@@ -77,7 +77,7 @@ Trainer::Trainer(const RunConfig& config, const TrainerOptions& options, Place p
       }()),
       parameters_(parameters(*model_)),
       groups_(group_parameters(parameters_, config.optim)),
-      optimizer_(make_optimizer(config.optim)),
+      optimizer_(make_optimizer(config)),
       schedule_(make_schedule(config)),
       plan_(make_plan(config, parameters_)),
       mesh_(comm_, plan_.replicas),

@@ -122,6 +122,85 @@ TEST_CASE("a bf16 or f16 value is the f32 run rounded") {
   }
 }
 
+const AdamWOptions kBf16Moments{
+    .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .moments = DType::bf16, .seed = 5};
+
+TEST_CASE("bf16 moments: cuts, threads and instruction sets round alike, and state is halved") {
+  std::vector<double> first;
+  for (const Isa isa : all_isas())
+    for (const int threads : {1, 2}) {
+      INFO(name_of(isa) << ' ' << threads);
+      const auto rt = Runtime::create({.threads = threads, .isa = isa});
+      std::vector<Slot> whole{slot_like(rt, {199, 331}, DType::f32, 1)};
+      whole[0].name = "w";
+      std::vector<Slot> pieces;
+      for (int64_t begin = 0, n = 1; begin < 199; begin += n, n = n % 37 + 1) {
+        pieces.push_back(cut(copy_of(whole[0], rt), begin, std::min<int64_t>(199, begin + n)));
+        pieces.back().name = "w";
+        pieces.back().place.first = begin * 331;
+      }
+      // Of two columns each rank has one.
+      std::vector<Slot> columns;
+      for (int c = 0; c < 2; ++c) {
+        Slot& slot = columns.emplace_back();
+        slot.name = "w";
+        const int64_t from = c == 0 ? 0 : 165, to = c == 0 ? 165 : 331;
+        slot.value = whole[0].value.slice(1, from, to).contiguous().clone();
+        slot.grad = whole[0].grad.slice(1, from, to).contiguous();
+        slot.place = {.first = from, .run = to - from, .stride = 331};
+      }
+      AdamW a(kBf16Moments), b(kBf16Moments), c(kBf16Moments);
+      for (int step = 0; step < 3; ++step) {
+        a.step(whole, 1e-2, 0.37);
+        b.step(pieces, 1e-2, 0.37);
+        c.step(columns, 1e-2, 0.37);
+      }
+      for (const char* state : {"m", "v"}) {
+        const auto all = whole[0].find_state(state).to_vector<double>();
+        CHECK(whole[0].find_state(state).dtype() == DType::bf16);
+        std::vector<double> joined;
+        for (const Slot& piece : pieces)
+          for (const double x : piece.find_state(state).to_vector<double>()) joined.push_back(x);
+        CHECK(same_bits(joined, all));
+        CHECK(same_bits(columns[1].find_state(state).to_vector<double>(),
+                        whole[0].find_state(state).slice(1, 165, 331).to_vector<double>()));
+      }
+      const auto values = whole[0].value.to_vector<double>();
+      if (first.empty()) first = values;
+      CHECK(test::near(values, first, {1e-3, 1e-3}));
+      const auto bytes =
+          rt->allocator().live_by_category()[static_cast<size_t>(Category::optimizer)];
+      CHECK(bytes < 3 * 4 * 199 * 331 + 512 * 300);  // three sets of 2 + 2 bytes an element
+    }
+}
+
+TEST_CASE("bf16 moments are right on average") {
+  const auto rt = Runtime::create();
+  const int64_t n = 1 << 16;
+  std::vector<Slot> slots(1);
+  slots[0].name = "w";
+  slots[0].value = Tensor::zeros(rt, {n});
+  slots[0].grad = Tensor::full(rt, {n}, 1.003);  // between two bf16 numbers, as are 0.1 of it
+  AdamW adamw(kBf16Moments);
+  adamw.step(slots, 1e-3);
+  const auto m = slots[0].find_state("m").to_vector<double>();
+  double mean = 0;
+  for (const double x : m) mean += x / static_cast<double>(n);
+  const double exact = 0.1 * 1.003, ulp = std::exp2(-11);  // of bf16 in [1/16, 1/8)
+  CHECK(std::abs(mean - exact) < 5 * ulp / 2 / std::sqrt(static_cast<double>(n)));
+  for (const double x : m) CHECK(std::abs(x - exact) < ulp);
+  // Rounding to nearest would stand still: a change below half a unit adds up here.
+  slots[0].grad.fill(exact * 1.01);
+  const AdamWOptions slow{.beta1 = 0.999, .beta2 = 0.999, .moments = DType::bf16, .seed = 5};
+  AdamW many(slow);
+  slots[0].state.clear();
+  for (int i = 0; i < 200; ++i) many.step(slots, 0);
+  double sum = 0;
+  for (const double x : slots[0].find_state("m").to_vector<double>())
+    sum += x / static_cast<double>(n);
+  CHECK(sum == Approx(exact * 1.01 * (1 - std::pow(0.999, 200))).epsilon(1e-3));
+}
+
 TEST_CASE("moments and masters count as optimizer memory, and appear once") {
   const auto rt = Runtime::create();
   std::vector<Slot> slots{slot_like(rt, {64, 64}, DType::bf16, 4)};

@@ -152,9 +152,9 @@ TEST_CASE("what this version cannot do is refused by name") {
   CHECK(error_with("data.tokenizer=bpe:x.json") ==
         "data.tokenizer: bpe is not available in this version; available: byte, char");
   for (const char* override :
-       {"precision.master=f64", "precision.moments=bf16", "dist.engine=nccl", "offload.params=cpu",
-        "offload.gradients=nvme", "offload.optimizer=cpu", "offload.activations=cpu",
-        "checkpoint.async=true", "log.trace_steps=1-3"}) {
+       {"precision.master=f64", "dist.engine=nccl", "offload.params=cpu", "offload.gradients=nvme",
+        "offload.optimizer=cpu", "offload.activations=cpu", "checkpoint.async=true",
+        "log.trace_steps=1-3"}) {
     INFO(override);
     CHECK_THAT(error_with(override), Catch::Contains("not available in this version"));
   }
@@ -173,6 +173,8 @@ TEST_CASE("values and combinations that make no sense are refused") {
         "optim.decay: is a number of steps of optim.schedule = \"wsd\", not of cosine");
   CHECK(error_with("optim.decay=1001", "[data]\ndataset=\"kjv\"\n[optim]\nschedule=\"wsd\"") ==
         "optim.decay: 1001 and optim.warmup = 0 are together more than run.steps = 1000");
+  CHECK(error_with("precision.moments=bf16", "[data]\ndataset=\"kjv\"\n[optim]\nname=\"lion\"") ==
+        "precision.moments: bf16 is for optim.name = adamw, not for lion");
   CHECK(error_with("optim.betas=[0.9]") == "optim.betas: expected two numbers, got 1");
   CHECK(error_with("data.files=x.txt") ==
         "kjv.toml:2:11: data.dataset: is instead of files; leave one out, or set it to none");

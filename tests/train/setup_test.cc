@@ -78,7 +78,7 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
   Gpt2 model(tape, {.layers = 1, .heads = 1, .channels = 8, .vocab = 10, .context = 4});
   freeze(model, "wpe.*");
   const RunConfig c = config({"optim.weight_decay=0.25"});
-  const auto optimizer = make_optimizer(c.optim);
+  const auto optimizer = make_optimizer(c);
   const auto named = parameters(model);
   const auto solo = solo_communicator(runtime);
   DeviceMesh mesh(*solo);
@@ -94,7 +94,7 @@ TEST_CASE("slots: a state for each trainable parameter, no decay for vectors") {
   }
   // sgd without momentum has no state.
   const RunConfig plain = config({"optim.name=sgd"});
-  CHECK(make_slots(*sharded, group_parameters(named, plain.optim), *make_optimizer(plain.optim))
+  CHECK(make_slots(*sharded, group_parameters(named, plain.optim), *make_optimizer(plain))
             .slots()[0]
             .state.empty());
 }
@@ -154,7 +154,7 @@ TEST_CASE("settings of [dist] without an effect are named") {
 
 TEST_CASE("optimizers and schedules are those that are named") {
   const auto made = [](const std::vector<std::string>& sets) {
-    return make_optimizer(config(sets).optim);
+    return make_optimizer(config(sets));
   };
   CHECK(dynamic_cast<AdamW*>(made({}).get()) != nullptr);
   CHECK(dynamic_cast<Lion*>(made({"optim.name=lion"}).get()) != nullptr);

@@ -46,6 +46,29 @@ TEST_CASE("strategies train alike on ranks, and a resumed run goes on as any of 
   require_equal_losses(small, "tree2", "tree1");
 }
 
+TEST_CASE("bf16 moments train alike in all strategies, and near to f32 ones") {
+  const SmallRun small;
+  const auto with = [](std::vector<std::string> more) {
+    for (const char* set : {"run.steps=10", "run.threads_per_rank=1", "dist.ranks=3",
+                            "dist.sync=every", "precision.moments=bf16"})
+      more.emplace_back(set);
+    return more;
+  };
+  train_ranks(small, "ddp", with({}));
+  for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp"}) {
+    INFO(strategy);
+    train_ranks(small, strategy, with({std::string("dist.strategy=") + strategy}));
+    require_equal_losses(small, strategy, "ddp");
+  }
+  train_ranks(small, "stopped", with({"dist.strategy=fsdp"}), "", 4);
+  train_ranks(small, "stopped", with({"dist.strategy=zero2"}), "latest");
+  require_equal_losses(small, "stopped", "ddp");
+  train_ranks(small, "f32", {"run.steps=10", "run.threads_per_rank=1", "dist.ranks=3"});
+  const auto half = metrics(small, "ddp"), full = metrics(small, "f32");
+  for (std::size_t i = 0; i < full.size(); ++i)
+    CHECK(half[i].at("loss").number() == Approx(full[i].at("loss").number()).epsilon(1e-2));
+}
+
 TEST_CASE("an encoder learns hidden tokens, alike in all strategies and after a stop") {
   const SmallRun small;
   const auto with = [](std::vector<std::string> more) {

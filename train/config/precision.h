@@ -25,7 +25,7 @@ struct PrecisionSection {
       one_of{"f32", "bf16", "f16"});
     v("master", master, "of the weights that the optimizer updates", one_of{"f32", "f64"});
     v("reduce", reduce, "of gradients on their way between ranks", one_of{"f32", "bf16", "f16"});
-    v("moments", moments, "of the optimizer's state (bf16: stochastic rounding)",
+    v("moments", moments, "of adamw's moments (bf16: rounded at random, 4 bytes less a parameter)",
       one_of{"f32", "bf16"});
     v("loss_scale", loss_scale,
       "what the mean loss is multiplied by before backward, and gradients divided by after: a "
@@ -43,7 +43,7 @@ struct PrecisionSection {
     check_available("compute", compute, {"f32", "bf16", "f16"});
     check_available("master", master, {"f32"});
     check_available("reduce", reduce, {"f32", "bf16", "f16"});
-    check_available("moments", moments, {"f32"});
+    check_available("moments", moments, {"f32", "bf16"});
     check_scale("loss_scale", first_loss_scale());
     check_scale("loss_scale_start", loss_scale_start);
     check_scale("loss_scale_floor", loss_scale_floor);
