@@ -50,18 +50,18 @@ std::vector<Slot> block_slots(const RuntimePtr& rt, int64_t channels, int64_t le
 }
 
 /// What one element moves: gradient and moments, and the value or the master and the value.
-double bytes_per_parameter(DType dtype) {
+double bytes_per_parameter(DType dtype, DType moments) {
   if (dtype == DType::f64) return 56;
-  return dtype == DType::f32 ? 28 : 30;
+  return (dtype == DType::f32 ? 28 : 30) - (moments == DType::bf16 ? 8 : 0);
 }
 
-void measure(DType dtype, int threads, int64_t channels, int64_t least, int steps) {
+void measure(DType dtype, DType moments, int threads, int64_t channels, int64_t least, int steps) {
   const auto rt = Runtime::create({.threads = threads});
   std::vector<Slot> slots = block_slots(rt, channels, least, dtype);
   int64_t count = 0;
   for (const Slot& slot : slots) count += slot.value.numel();
   const Triad triad(rt);
-  AdamW adamw({.beta1 = 0.9, .beta2 = 0.95});
+  AdamW adamw({.beta1 = 0.9, .beta2 = 0.95, .moments = moments});
   std::vector<double> step_s, norm_s, triad_s;
   for (int i = 0; i < steps + 3; ++i) {
     const double step = seconds([&] { adamw.step(slots, 3e-4, 0.9); });
@@ -74,12 +74,13 @@ void measure(DType dtype, int threads, int64_t channels, int64_t least, int step
   }
   const auto n = static_cast<double>(count);
   const double ns = median(step_s) / n * 1e9;
-  const double gbs = bytes_per_parameter(dtype) * n / median(step_s) / 1e9;
+  const double gbs = bytes_per_parameter(dtype, moments) * n / median(step_s) / 1e9;
   const double triad_gbs = Triad::kBytes / median(triad_s) / 1e9;
   const double norm_gbs = 4.0 * n / median(norm_s) / 1e9;
   const std::string name(name_of(dtype));
-  std::printf("adamw %s, %d threads, %ld parameters in %zu tensors, median of %d\n", name.c_str(),
-              threads, count, slots.size(), steps);
+  std::printf("adamw %s, moments %s, %d threads, %ld parameters in %zu tensors, median of %d\n",
+              name.c_str(), std::string(name_of(moments)).c_str(), threads, count, slots.size(),
+              steps);
   std::printf("  step %.3f ns a parameter (least %.3f), %.1f GB/s, %.0f %% of triad %.1f GB/s\n",
               ns, *std::min_element(step_s.begin(), step_s.end()) / n * 1e9, gbs,
               gbs / triad_gbs * 100, triad_gbs);
@@ -98,18 +99,15 @@ int main(int argc, char** argv) {
   int64_t channels = 384;
   double params = 30e6;
   int steps = 20;
-  std::string dtype = "f32";
+  std::string dtype = "f32", moments = "f32";
   app.add_option("--threads", threads);
   app.add_option("--channels", channels);
   app.add_option("--params", params, "at least");
   app.add_option("--steps", steps);
   app.add_option("--dtype", dtype, "f32, bf16, f16 or f64")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "f64"}));
+  app.add_option("--moments", moments, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
   CLI11_PARSE(app, argc, argv);
-  using sherd::DType;
-  const DType chosen = dtype == "f32"    ? DType::f32
-                       : dtype == "bf16" ? DType::bf16
-                       : dtype == "f16"  ? DType::f16
-                                         : DType::f64;
-  sherd::measure(chosen, threads, channels, static_cast<int64_t>(params), steps);
+  sherd::measure(sherd::parse_dtype(dtype), sherd::parse_dtype(moments), threads, channels,
+                 static_cast<int64_t>(params), steps);
 }

@@ -165,6 +165,14 @@ void add_train(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--print-param-groups", options->print_param_groups,
                     "which parameters decay, before training");
+  command->add_flag_callback(
+      "--smoke",
+      [options] {
+        for (const char* set : {"run.steps=3", "optim.warmup=1", "train.eval_every=3",
+                                "train.eval_batches=1", "checkpoint.every=0", "log.sample=0"})
+          options->config.shorts.emplace_back(set);
+      },
+      "three steps and one batch of validation: whether it runs at all");
   command->add_flag("--quiet", options->quiet, "no progress");
   command->footer("Keys of a configuration, with their defaults:\n\n" + toml_help<RunConfig>());
   command->callback([options] { options->run(); });

@@ -8,6 +8,7 @@ template <Isa I>
 void AdamW<T, M>::run(int64_t begin, int64_t end) const {
   const Vec<R> one_minus_beta1 = splat(1 - beta1);
   const Vec<R> one_minus_beta2 = splat(1 - beta2);
+  RandomWords random(seed, stream);
   Vec<R> spoilt{};  // turns to NaN and stays so
   for_lanes<R>(end - begin, [&](int64_t at, int64_t n) {
     const int64_t i = begin + at;
@@ -17,7 +18,7 @@ void AdamW<T, M>::run(int64_t begin, int64_t end) const {
     const Vec<R> p = load_value<T>(value + i, master + i, n) * decay -
                      m1 * step_size / (sqrt(v1) * correction + eps);
     if constexpr (sizeof(M) == 2) {
-      const U32x16 words = words_at(static_cast<uint64_t>(i + shift), seed, stream);
+      const U32x16 words = random.at(static_cast<uint64_t>(i + shift));
       store_rounded_at_random(m + i, m1, words & 0xffffu, n);
       store_rounded_at_random(v + i, v1, words >> 16, n);
     } else {

@@ -19,7 +19,7 @@ struct AdamW {
   M* v;
   R grad_scale, decay, beta1, beta2, step_size, correction, eps;
   bool* not_finite;
-  /// bf16 moments: element i is rounded by word i + shift of the key's sequence.
+  /// bf16 moments: element i is number i + shift of the whole, and rounded by its word.
   uint64_t seed = 0, stream = 0;
   int64_t shift = 0;
   template <Isa I>

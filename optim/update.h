@@ -26,12 +26,39 @@ template <class T, class R>
   store(value, x, n);
 }
 
-/// Words `first` to `first` + 15 of a key's sequence (tensor/random.h).
-[[gnu::always_inline]] inline U32x16 words_at(uint64_t first, uint64_t seed, uint64_t stream) {
-  uint32_t words[32];
-  words_of(first / 4, seed, stream, words);
-  return load_bits<U32x16>(words + first % 4);
-}
+/// A random word for each element of a tensor: element e has word e % 32 / 8 of block
+/// 8 · (e / 32) + e % 8, so that eight blocks are 32 words without a shuffle.
+class RandomWords {
+ public:
+  [[gnu::always_inline]] RandomWords(uint64_t seed, uint64_t stream)
+      : seed_(seed), stream_(stream) {}
+
+  /// Those of `first` and the 15 elements behind it; cheapest in order.
+  [[gnu::always_inline]] U32x16 at(uint64_t first) {
+    const uint64_t group = first / 32;
+    if (!filled_ || group != group_) {
+      if (filled_ && group == group_ + 1)
+        std::memcpy(words_, words_ + 32, 32 * sizeof words_[0]);
+      else
+        fill(group, words_);
+      fill(group + 1, words_ + 32);
+      group_ = group;
+      filled_ = true;
+    }
+    return load_bits<U32x16>(words_ + first % 32);
+  }
+
+ private:
+  [[gnu::noinline]] void fill(uint64_t group, uint32_t* words) const {
+    const PhiloxBlocks blocks = philox_blocks(8 * group, seed_, stream_);
+    for (int k = 0; k < 4; ++k) store_bits(words + 8 * k, blocks.c[k]);
+  }
+
+  const uint64_t seed_, stream_;
+  uint64_t group_ = 0;
+  bool filled_ = false;
+  uint32_t words_[64];  // of two groups
+};
 
 /// The lower or the upper neighbour in bf16 of each lane, the upper (away from 0) with the
 /// probability of the part that is cut off; `random` is of 16 bits. NaN and infinity stay.

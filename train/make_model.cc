@@ -39,7 +39,6 @@ Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab) {
           .context = m.context,
           .dropout = m.dropout,
           .tied = m.tied,
-          .causal = m.arch != "encoder",
           .recompute = recompute_of(config.train),
           .dtype = parse_dtype(config.precision.compute)};
 }
@@ -56,12 +55,13 @@ LlamaConfig llama_config(const RunConfig& config, std::int64_t vocab) {
           .rotary = rotary_options(m),
           .dropout = m.dropout,
           .tied = m.tied,
+          .causal = m.arch != "encoder",
           .recompute = recompute_of(config.train),
           .dtype = parse_dtype(config.precision.compute)};
 }
 
 std::unique_ptr<LanguageModel> make_model(Tape& tape, const RunConfig& config, std::int64_t vocab) {
-  if (config.model.arch == "llama")
+  if (config.model.arch == "llama" || config.model.arch == "encoder")
     return std::make_unique<Llama>(tape, llama_config(config, vocab));
   return std::make_unique<Gpt2>(tape, gpt2_config(config, vocab));
 }

@@ -13,7 +13,7 @@ namespace sherd {
 std::unique_ptr<LanguageModel> make_model(Tape& tape, const RunConfig& config, std::int64_t vocab);
 
 /// The sizes of each architecture's model.
-Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);  ///< of encoder, too
-LlamaConfig llama_config(const RunConfig& config, std::int64_t vocab);
+Gpt2Config gpt2_config(const RunConfig& config, std::int64_t vocab);
+LlamaConfig llama_config(const RunConfig& config, std::int64_t vocab);  ///< of encoder, too
 
 }  // namespace sherd

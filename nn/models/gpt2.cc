@@ -48,7 +48,6 @@ LanguageModelSizes Gpt2Config::sizes() const {
           .head_dim = channels / heads,
           .vocab = vocab,
           .context = context,
-          .causal = causal,
           .matrix_weights =
               layers * (4 * channels * channels + 2 * channels * num_hidden()) + vocab * channels,
           .dtype = dtype};
@@ -69,7 +68,6 @@ Gpt2Block::Gpt2Block(Tape& tape, const Gpt2Config& config)
     : ln1(tape, {.channels = config.channels, .dtype = config.dtype}),
       attn(tape, {.channels = config.channels,
                   .heads = config.heads,
-                  .causal = config.causal,
                   .dropout = config.dropout,
                   .dtype = config.dtype,
                   .init = Init::normal(kInitStd),

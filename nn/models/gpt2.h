@@ -1,5 +1,4 @@
-// Gpt2: pre-norm transformer blocks with learned positions; a decoder, or (causal = false) an
-// encoder, whose tokens see the whole sequence.
+// Gpt2: a decoder of pre-norm transformer blocks with learned positions.
 // Radford et al. 2019, "Language Models are Unsupervised Multitask Learners".
 // B batch, T sequence, C channels, V vocabulary.
 #pragma once
@@ -24,7 +23,6 @@ struct Gpt2Config {
   int64_t context = 1024;
   double dropout = 0;  ///< of the embeddings and of what each part adds to the residual stream
   bool tied = true;    ///< the head's weight is the token table
-  bool causal = true;  ///< a token sees those before it; else all
   Recompute recompute = kRecomputeNone;
   DType dtype = DType::f32;
 

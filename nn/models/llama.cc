@@ -48,6 +48,7 @@ LanguageModelSizes LlamaConfig::sizes() const {
           .head_dim = head_dim,
           .vocab = vocab,
           .context = context,
+          .causal = causal,
           .matrix_weights =
               layers * channels *
                   ((heads + 2 * num_kv_heads()) * head_dim + channels + 3 * num_hidden()) +
@@ -61,6 +62,7 @@ LlamaBlock::LlamaBlock(Tape& tape, const LlamaConfig& config)
                   .heads = config.heads,
                   .kv_heads = config.kv_heads,
                   .bias = false,
+                  .causal = config.causal,
                   .dropout = config.dropout,
                   .dtype = config.dtype,
                   .init = Init::normal(kInitStd),

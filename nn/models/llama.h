@@ -1,5 +1,6 @@
-// Llama: a decoder of pre-norm transformer blocks with rotary positions, grouped heads of keys and
-// values, SwiGLU, and no biases.
+// Llama: pre-norm transformer blocks with rotary positions, grouped heads of keys and values,
+// SwiGLU, and no biases; a decoder, or (causal = false) an encoder, whose tokens see the whole
+// sequence.
 // Touvron et al. 2023, "LLaMA"; Dubey et al. 2024, "The Llama 3 Herd of Models".
 // B batch, T sequence, C channels, V vocabulary.
 #pragma once
@@ -27,6 +28,7 @@ struct LlamaConfig {
   double norm_eps = 1e-5;
   double dropout = 0;  ///< of the embeddings and of what each part adds to the residual stream
   bool tied = false;   ///< the head's weight is the token table
+  bool causal = true;  ///< a token sees those before it; else all
   Recompute recompute = kRecomputeNone;
   DType dtype = DType::f32;
 

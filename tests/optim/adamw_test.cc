@@ -102,14 +102,20 @@ TEST_CASE("an element's bits do not depend on where its part begins, at any inst
   }
 }
 
+const AdamWOptions kBf16Moments{
+    .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .moments = DType::bf16, .seed = 5};
+
 TEST_CASE("a bf16 or f16 value is the f32 run rounded") {
   for (const Isa isa : all_isas()) {
-    for (const DType half : {DType::bf16, DType::f16}) {
+    for (const auto& [half, options] : {std::pair(DType::bf16, kBetas),
+                                        {DType::f16, kBetas},
+                                        {DType::bf16, kBf16Moments},
+                                        {DType::f16, kBf16Moments}}) {
       const auto rt = Runtime::create({.isa = isa});
       std::vector<Slot> narrow{slot_like(rt, {13, 7}, half, 3)};
       std::vector<Slot> wide{copy_of(narrow[0], rt)};
       wide[0].value = narrow[0].value.to(DType::f32);
-      AdamW a(kBetas), b(kBetas);
+      AdamW a(options), b(options);
       for (int step = 0; step < 10; ++step) {
         a.step(narrow, 1e-3);
         b.step(wide, 1e-3);
@@ -121,9 +127,6 @@ TEST_CASE("a bf16 or f16 value is the f32 run rounded") {
     }
   }
 }
-
-const AdamWOptions kBf16Moments{
-    .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .moments = DType::bf16, .seed = 5};
 
 TEST_CASE("bf16 moments: cuts, threads and instruction sets round alike, and state is halved") {
   std::vector<double> first;

@@ -148,7 +148,7 @@ TEST_CASE("what this version cannot do is refused by name") {
   CHECK(error_with("model.arch=vit") ==
         "model.arch: vit is not available in this version; available: gpt2, llama, encoder");
   CHECK(error_with("model.kv_heads=2") ==
-        "model.kv_heads: 2 is for llama; others have as many as heads = 4");
+        "model.kv_heads: 2 is for llama and encoder; gpt2 has as many as heads = 4");
   CHECK(error_with("data.tokenizer=bpe:x.json") ==
         "data.tokenizer: bpe is not available in this version; available: byte, char");
   for (const char* override :

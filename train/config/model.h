@@ -49,7 +49,8 @@ struct ModelSection {
   std::optional<RopeScalingSection> rope_scaling = {};
 
   void fields(auto& v) {
-    v("arch", arch, "the architecture; encoder predicts hidden tokens, and has a row more for them",
+    v("arch", arch,
+      "the architecture; encoder is llama's that sees both sides and predicts hidden tokens",
       one_of{"mlp", "gpt2", "llama", "encoder", "vit"});
     v("preset", preset, "sizes of a known model; keys given beside it win",
       one_of{"none", "tiny", "nano", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "llama-3.2-1b",
@@ -59,15 +60,16 @@ struct ModelSection {
     v("kv_heads", kv_heads, "heads of keys and values; divides heads; default: heads");
     v("d_model", d_model, "channels");
     v("d_ff", d_ff,
-      "channels inside the feed-forward layer; default: 4 d_model; llama: 8/3 d_model, up to a "
+      "channels inside the feed-forward layer; default: gpt2 4 d_model; others 8/3 d_model, up to "
+      "a "
       "multiple of 256");
     v("vocab", vocab, "rows of the token embedding; default: the tokenizer's");
     v("context", context, "tokens a sample, >= 1");
     v("dropout", dropout, "share of activations dropped, 0 <= p < 1");
     v("tied", tied, "the head shares the token embedding's weight");
-    v("rope_theta", rope_theta, "llama: base of the rotary positions' frequencies, > 0");
+    v("rope_theta", rope_theta, "llama, encoder: base of the rotary positions' frequencies, > 0");
     v("rope_scaling", rope_scaling,
-      "llama: frequencies stretched for longer contexts, as Llama 3's");
+      "llama, encoder: frequencies stretched for longer contexts, as Llama 3's");
   }
 
   void validate() const {
@@ -83,10 +85,10 @@ struct ModelSection {
       check_size("kv_heads", num_kv_heads());
       check_field(heads % num_kv_heads() == 0, "kv_heads", num_kv_heads(),
                   "does not divide heads =", heads);
-      check_field(arch == "llama" || num_kv_heads() == heads, "kv_heads", num_kv_heads(),
-                  "is for llama; others have as many as heads =", heads);
+      check_field(arch != "gpt2" || num_kv_heads() == heads, "kv_heads", num_kv_heads(),
+                  "is for llama and encoder; gpt2 has as many as heads =", heads);
     }
-    if (arch == "llama")
+    if (arch != "gpt2")
       check_field(
           d_model / heads % 2 == 0, "heads", heads,
           "gives heads of an odd width, which rotary positions cannot turn: d_model =", d_model);

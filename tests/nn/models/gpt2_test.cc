@@ -83,30 +83,6 @@ TEST_CASE("gpt2: recompute, threads, meta, cache, bf16") {
   }
 }
 
-TEST_CASE("an encoder's tokens see the whole sequence, and its gradients hold") {
-  Gpt2Config config = kSmall;
-  config.causal = false;
-  test::check_directional_derivatives<Gpt2>(config);
-  test::check_recompute<Gpt2>(config, {{.qkv = true}, {.attention = true}});
-  for (const bool causal : {true, false}) {
-    config.causal = causal;
-    Bench bench(config);
-    const NoGrad no_grad(bench.tape);
-    std::vector<int32_t> tokens(9, 5);
-    const auto first = [&] {
-      const Tensor logits =
-          bench.model.logits(Tensor::from<int32_t>(bench.runtime, {1, 9}, tokens)).value();
-      return logits.slice(1, 0, 1).to_vector<double>();
-    };
-    const auto before = first();
-    tokens.back() = 6;
-    CHECK((first() == before) == causal);
-  }
-  Bench bench(config);
-  KvCache cache = bench.model.make_cache();
-  CHECK_THROWS_WITH(bench.model.logits(bench.tokens(1, 2, 0), &cache), Catch::Contains("cache"));
-}
-
 TEST_CASE("dropout is a function of the key alone, and of training") {
   Bench bench(kSmall);
   const Tensor tokens = bench.tokens(2, 9, 1), targets = bench.tokens(2, 9, 5);

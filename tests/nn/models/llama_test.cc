@@ -90,6 +90,30 @@ TEST_CASE("llama: recompute, threads, meta, cache, bf16") {
   }
 }
 
+TEST_CASE("an encoder's tokens see the whole sequence, and its gradients hold") {
+  LlamaConfig config = kSmall;
+  config.causal = false;
+  test::check_directional_derivatives<Llama>(config);
+  test::check_recompute<Llama>(config, {{.qkv = true}, {.attention = true}});
+  for (const bool causal : {true, false}) {
+    config.causal = causal;
+    Bench bench(config);
+    const NoGrad no_grad(bench.tape);
+    std::vector<int32_t> tokens(9, 5);
+    const auto first = [&] {
+      const Tensor logits =
+          bench.model.logits(Tensor::from<int32_t>(bench.runtime, {1, 9}, tokens)).value();
+      return logits.slice(1, 0, 1).to_vector<double>();
+    };
+    const auto before = first();
+    tokens.back() = 6;
+    CHECK((first() == before) == causal);
+  }
+  Bench bench(config);
+  KvCache cache = bench.model.make_cache();
+  CHECK_THROWS_WITH(bench.model.logits(bench.tokens(1, 2, 0), &cache), Catch::Contains("cache"));
+}
+
 TEST_CASE("a cache holds the grouped heads alone") {
   const LanguageModelSizes sizes = kSmall.sizes();
   CHECK(sizes.kv_heads == 2);
